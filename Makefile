@@ -1,0 +1,59 @@
+# Everything a contributor does, by name. `make` alone explains.
+
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-exhaustive bench lint format lock clean
+
+help: ## Explain every target
+	@echo "paneflow: make <target>"
+	@echo
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' Makefile
+
+setup: $(READY) ## Create .venv with what requirements.lock names (PYTHON=python3.12 picks another Python)
+
+demo: $(READY) ## Answer a window query over a generated table and draw the answer
+	$(BIN)/python -m paneflow.demo
+
+test: lint ## Check style, types and layering, then run the tests
+	$(BIN)/python -m pytest
+
+test-exhaustive: $(READY) ## Run the long property tests that compare the engines
+	$(BIN)/python -m pytest -m exhaustive
+
+bench: $(READY) ## Compare paneflow with its peers (takes a while)
+	$(BIN)/python -m bench
+
+lint: $(READY) ## Check style, types and layering
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY) ## Put the code into the project's style
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+lock: | $(BIN)/python ## Write requirements.lock anew from pyproject.toml (LOCK_FLAGS=--upgrade takes the newest versions)
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 \
+		--generate-hashes --no-annotate --custom-compile-command "make lock" \
+		--quiet $(LOCK_FLAGS) --output-file requirements.lock
+
+clean: ## Remove .venv, caches and everything built
+	rm -rf .venv build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("$(PYTHON) is Python " \
+		+ sys.version.split()[0] + ", paneflow needs 3.11 or newer: name one with make PYTHON=...")'
+	$(PYTHON) -m venv .venv || { rm -rf .venv; exit 1; }
+
+# The project itself comes last, without dependencies and without an isolated build: whatever is
+# not in the lock is not installed.
+$(READY): requirements.lock pyproject.toml | $(BIN)/python
+	@echo "installing what requirements.lock names into .venv"
+	$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@

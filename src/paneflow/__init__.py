@@ -1,0 +1,28 @@
+"""paneflow: sliding-window aggregation, stated once, answered anywhere.
+
+>>> import paneflow as pf
+>>> from paneflow import windows as W, aggregates as A
+>>> query = pf.Query(W.sliding(4, 2), {"total": A.sum("v")}, time="t")
+>>> [row["total"] for row in query.over([{"t": 1, "v": 5}, {"t": 2, "v": 3}])]
+[5, 8, 3]
+"""
+
+from paneflow import aggregates, windows
+from paneflow.errors import InputError, PaneflowError, QueryError, UnsupportedError
+from paneflow.planning import Plan
+from paneflow.query import Query
+from paneflow.slicing.slices import Slices
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "InputError",
+    "PaneflowError",
+    "Plan",
+    "Query",
+    "QueryError",
+    "Slices",
+    "UnsupportedError",
+    "aggregates",
+    "windows",
+]

@@ -1,0 +1,99 @@
+"""What an aggregate is: the contract between a query and the engines.
+
+An aggregate belongs to one of three families, by what a slice must keep of its events:
+
+- `Constant`: operators with partials of a fixed size (distributive and algebraic functions);
+- `Multiset`: how often each value occurs (median, mode, ...): windows add and remove slices'
+  sorted runs, they never sort again;
+- `Sequence`: the values themselves, in total order (collect, whole-window functions).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence as Many
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+from paneflow.aggregates.laws import Laws
+from paneflow.aggregates.operator import Array, Operator, Partials
+from paneflow.aggregates.values import Kind, kind_of
+from paneflow.errors import InputError, QueryError
+
+Kinds = Mapping[str, Kind]
+Types = Mapping[str, pa.DataType]
+Lowered = tuple[Array | pa.Array, Array | None]
+"""Values, and which of them are valid (None: all)."""
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """A function of a window's events. `columns` are what it reads."""
+
+    columns: tuple[str, ...]
+
+    name: ClassVar[str] = ""
+    laws: ClassVar[Laws] = Laws()
+    accepts: ClassVar[tuple[Kind, ...]] = tuple(Kind)
+    #: The column whose values, in its own type, the result holds; None: a type of its own.
+    result_column: ClassVar[int | None] = None
+    #: What a window without a counted event gives, in place of null.
+    when_empty: ClassVar[int | None] = None
+
+    def __post_init__(self) -> None:
+        for column in self.columns:
+            if not isinstance(column, str) or not column:
+                raise QueryError(
+                    f"{self.name}: a column is given by its name, not {column!r}: "
+                    f'pass for example A.{self.name}("load")'
+                )
+
+    def result_type(self, types: Types) -> pa.DataType:
+        """The Arrow type of the result, given the types of the columns."""
+        raise NotImplementedError
+
+    def check(self, types: Types) -> None:
+        """Refuse columns of a type this aggregate has no meaning for."""
+        for column in self.columns:
+            kind = kind_of(types[column], column)
+            if kind not in self.accepts:
+                expected = " or ".join(k.value for k in self.accepts)
+                raise InputError(
+                    f"{self} needs a column of kind {expected}, but {column!r} has type "
+                    f"{types[column]}: cast it, or choose another aggregate"
+                )
+
+    def __str__(self) -> str:
+        return f"{self.name}({', '.join(self.columns)})"
+
+
+@dataclass(frozen=True)
+class Constant(Aggregate):
+    """An aggregate whose partial has a fixed size."""
+
+    def operators(self, kinds: Kinds) -> tuple[Operator, ...]:
+        """What must be folded and merged for it."""
+        raise NotImplementedError
+
+    def lower(self, n: Array, merged: Many[Partials], kinds: Kinds) -> Lowered:
+        """Results of many windows: n counted events each, and the merged partials."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Multiset(Aggregate):
+    """An aggregate of how often each value of a column occurs."""
+
+    laws: ClassVar[Laws] = Laws(invertible=True, growing=True)
+
+
+@dataclass(frozen=True)
+class Sequence(Aggregate):
+    """An aggregate of the values of a window in total order."""
+
+    laws: ClassVar[Laws] = Laws(commutative=False, order_sensitive=True, growing=True)
+
+    def lower_sequences(self, arrays: Many[Any], lo: Array, hi: Array) -> Lowered:
+        """Results of windows that hold positions lo <= i < hi of the arrays."""
+        raise NotImplementedError

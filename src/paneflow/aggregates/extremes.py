@@ -1,0 +1,230 @@
+"""Aggregates that pick one event: min, max, first, last, arg_min, arg_max.
+
+Ties go to the earliest event in total order. first, last, arg_min and arg_max carry the event's
+time in their partial, which makes them independent of the order in which parts of a slice are
+merged: slices of interleaved tables combine to the same event.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from paneflow.aggregates.aggregate import Constant, Kinds, Lowered, Many, Types
+from paneflow.aggregates.laws import Laws
+from paneflow.aggregates.operator import TIME, Array, Component, Input, Operator, Partials
+from paneflow.aggregates.values import Kind, plain_type
+
+NEVER = np.iinfo(np.int64).max
+ALWAYS = np.iinfo(np.int64).min
+
+
+def _itself(x):  # type: ignore[no-untyped-def]
+    return x
+
+
+def _smaller(a, b):  # type: ignore[no-untyped-def]
+    # NaN is greater than every number and equal to itself.
+    return b if b < a or (a != a and b == b) else a
+
+
+def _greater(a, b):  # type: ignore[no-untyped-def]
+    return b if b > a or (b != b and a == a) else a
+
+
+def _event(t, x):  # type: ignore[no-untyped-def]
+    return t, x
+
+
+def _earlier(p, q):  # type: ignore[no-untyped-def]
+    return q if q[0] < p[0] else p
+
+
+def _later(p, q):  # type: ignore[no-untyped-def]
+    return q if q[0] >= p[0] else p
+
+
+def _ranked(by, t, x):  # type: ignore[no-untyped-def]
+    return by, t, x
+
+
+def _least(p, q):  # type: ignore[no-untyped-def]
+    if q[0] < p[0] or (p[0] != p[0] and q[0] == q[0]):
+        return q
+    if p[0] < q[0] or (q[0] != q[0] and p[0] == p[0]):
+        return p
+    return q if q[1] < p[1] else p
+
+
+def _most(p, q):  # type: ignore[no-untyped-def]
+    if q[0] > p[0] or (q[0] != q[0] and p[0] == p[0]):
+        return q
+    if p[0] > q[0] or (p[0] != p[0] and q[0] == q[0]):
+        return p
+    return q if q[1] < p[1] else p
+
+
+def _held(name: str, column: str, kinds: Kinds) -> Component:
+    """A component that holds values of a column."""
+    floating = kinds[column] is Kind.FLOAT
+    return Component(name, "float64" if floating else "int64", column=column)
+
+
+def _bottom(kind: Kind) -> Any:
+    """What every value is at least as great as."""
+    return -np.inf if kind is Kind.FLOAT else ALWAYS
+
+
+def _top(kind: Kind) -> Any:
+    """What no value is greater than."""
+    return np.nan if kind is Kind.FLOAT else NEVER
+
+
+@dataclass(frozen=True)
+class Pick(Constant):
+    """One value of a column."""
+
+    result_column: ClassVar[int | None] = 0
+
+    def result_type(self, types: Types) -> pa.DataType:
+        return plain_type(types[self.columns[0]])
+
+    def lower(self, n: Array, merged: Many[Partials], kinds: Kinds) -> Lowered:
+        return merged[0][-1], n > 0
+
+
+@dataclass(frozen=True)
+class Min(Pick):
+    name: ClassVar[str] = "min"
+    laws: ClassVar[Laws] = Laws(idempotent=True)
+
+    def operators(self, kinds: Kinds) -> tuple[Operator, ...]:
+        (column,) = self.columns
+        held, top = _held("value", column, kinds), _top(kinds[column])
+        return (Operator("min", (Input(column),), (held,), (top,), _smaller, _itself),)
+
+
+@dataclass(frozen=True)
+class Max(Pick):
+    name: ClassVar[str] = "max"
+    laws: ClassVar[Laws] = Laws(idempotent=True)
+
+    def operators(self, kinds: Kinds) -> tuple[Operator, ...]:
+        (column,) = self.columns
+        held, bottom = _held("value", column, kinds), _bottom(kinds[column])
+        return (Operator("max", (Input(column),), (held,), (bottom,), _greater, _itself),)
+
+
+@dataclass(frozen=True)
+class Edge(Pick):
+    """The first or the last value in total order."""
+
+    laws: ClassVar[Laws] = Laws(commutative=False, idempotent=True, order_sensitive=True)
+    last: ClassVar[bool] = False
+
+    def operators(self, kinds: Kinds) -> tuple[Operator, ...]:
+        (column,) = self.columns
+        return (
+            Operator(
+                self.name,
+                (Input(TIME), Input(column)),
+                (Component("time", "int64", column=TIME), _held("value", column, kinds)),
+                (ALWAYS if self.last else NEVER, 0),
+                _later if self.last else _earlier,
+                _event,
+                bare=False,
+            ),
+        )
+
+
+@dataclass(frozen=True)
+class First(Edge):
+    name: ClassVar[str] = "first"
+
+
+@dataclass(frozen=True)
+class Last(Edge):
+    name: ClassVar[str] = "last"
+    last: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class Arg(Pick):
+    """The value of one column where another is least or greatest."""
+
+    laws: ClassVar[Laws] = Laws(commutative=False, idempotent=True, order_sensitive=True)
+    greatest: ClassVar[bool] = False
+
+    def operators(self, kinds: Kinds) -> tuple[Operator, ...]:
+        column, by = self.columns
+        return (
+            Operator(
+                self.name,
+                (Input(by), Input(TIME), Input(column)),
+                (
+                    _held("by", by, kinds),
+                    Component("time", "int64", column=TIME),
+                    _held("value", column, kinds),
+                ),
+                (_bottom(kinds[by]) if self.greatest else _top(kinds[by]), NEVER, 0),
+                _most if self.greatest else _least,
+                _ranked,
+                bare=False,
+            ),
+        )
+
+
+@dataclass(frozen=True)
+class ArgMin(Arg):
+    name: ClassVar[str] = "arg_min"
+
+
+@dataclass(frozen=True)
+class ArgMax(Arg):
+    name: ClassVar[str] = "arg_max"
+    greatest: ClassVar[bool] = True
+
+
+def min(column: str) -> Min:
+    """The smallest value; NaN only if there is nothing else.
+
+    >>> print(min("load"))
+    min(load)
+    """
+    return Min((column,))
+
+
+def max(column: str) -> Max:
+    """The greatest value; NaN is greater than every number.
+
+    >>> print(max("load"))
+    max(load)
+    """
+    return Max((column,))
+
+
+def first(column: str) -> First:
+    """The earliest value that is not null."""
+    return First((column,))
+
+
+def last(column: str) -> Last:
+    """The latest value that is not null."""
+    return Last((column,))
+
+
+def arg_min(column: str, by: str) -> ArgMin:
+    """The value of `column` in the earliest event where `by` is least.
+
+    >>> print(arg_min("plug", by="load"))
+    arg_min(plug, load)
+    """
+    return ArgMin((column, by))
+
+
+def arg_max(column: str, by: str) -> ArgMax:
+    """The value of `column` in the earliest event where `by` is greatest."""
+    return ArgMax((column, by))

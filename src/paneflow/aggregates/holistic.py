@@ -1,0 +1,141 @@
+"""Aggregates that must keep every distinct value: median, quantiles, mode, distinct, top_k.
+
+They are read off a multiset of a column's values. Integer counts can be subtracted without any
+loss, so a window adds the runs of slices that enter and removes those that leave; it never sorts
+again (see merging/multiset.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pyarrow as pa
+
+from paneflow.aggregates.aggregate import Multiset, Types
+from paneflow.aggregates.values import Kind, plain_type
+from paneflow.errors import QueryError
+
+
+def checked_share(q: float, what: str) -> float:
+    """A share between 0 and 1."""
+    if isinstance(q, bool) or not isinstance(q, int | float) or not 0 <= q <= 1:
+        raise QueryError(f"{what}: q must be a number from 0 to 1, not {q!r}: the median is 0.5")
+    return float(q)
+
+
+@dataclass(frozen=True)
+class Quantiles(Multiset):
+    qs: tuple[float, ...] = (0.5,)
+
+    name: ClassVar[str] = "quantiles"
+    accepts: ClassVar[tuple[Kind, ...]] = (Kind.INTEGER, Kind.FLOAT)
+    single: ClassVar[bool] = False
+
+    def result_type(self, types: Types) -> pa.DataType:
+        return pa.float64() if self.single else pa.list_(pa.float64())
+
+    def __str__(self) -> str:
+        return f"{self.name}({self.columns[0]}, {', '.join(f'{q:g}' for q in self.qs)})"
+
+
+@dataclass(frozen=True)
+class Quantile(Quantiles):
+    name: ClassVar[str] = "quantile"
+    single: ClassVar[bool] = True
+
+    @property
+    def q(self) -> float:
+        return self.qs[0]
+
+
+@dataclass(frozen=True)
+class Median(Quantile):
+    name: ClassVar[str] = "median"
+
+    def __str__(self) -> str:
+        return f"median({self.columns[0]})"
+
+
+@dataclass(frozen=True)
+class Mode(Multiset):
+    name: ClassVar[str] = "mode"
+    result_column: ClassVar[int | None] = 0
+
+    def result_type(self, types: Types) -> pa.DataType:
+        return plain_type(types[self.columns[0]])
+
+
+@dataclass(frozen=True)
+class Distinct(Multiset):
+    name: ClassVar[str] = "distinct"
+    when_empty: ClassVar[int | None] = 0
+
+    def result_type(self, types: Types) -> pa.DataType:
+        return pa.int64()
+
+
+@dataclass(frozen=True)
+class TopK(Multiset):
+    k: int = 1
+
+    name: ClassVar[str] = "top_k"
+    result_column: ClassVar[int | None] = 0
+
+    def result_type(self, types: Types) -> pa.DataType:
+        return pa.list_(plain_type(types[self.columns[0]]))
+
+    def __str__(self) -> str:
+        return f"top_k({self.columns[0]}, {self.k})"
+
+
+def median(column: str) -> Median:
+    """The exact median.
+
+    >>> print(median("load"))
+    median(load)
+    """
+    return Median((column,))
+
+
+def quantile(column: str, q: float) -> Quantile:
+    """The exact q-quantile, interpolated linearly between neighbours.
+
+    >>> print(quantile("load", 0.99))
+    quantile(load, 0.99)
+    """
+    return Quantile((column,), (checked_share(q, "quantile"),))
+
+
+def quantiles(column: str, qs: Iterable[float]) -> Quantiles:
+    """Several exact quantiles, as a list.
+
+    >>> print(quantiles("load", [0.25, 0.75]))
+    quantiles(load, 0.25, 0.75)
+    """
+    shares = tuple(checked_share(q, "quantiles") for q in qs)
+    if not shares:
+        raise QueryError("quantiles: no shares given: pass for example [0.25, 0.5, 0.75]")
+    return Quantiles((column,), shares)
+
+
+def mode(column: str) -> Mode:
+    """The most frequent value; the smallest of those, if several."""
+    return Mode((column,))
+
+
+def distinct(column: str) -> Distinct:
+    """How many different values there are, exactly."""
+    return Distinct((column,))
+
+
+def top_k(column: str, k: int) -> TopK:
+    """The k greatest values, descending, as a list; fewer if the window has fewer.
+
+    >>> print(top_k("load", 3))
+    top_k(load, 3)
+    """
+    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+        raise QueryError(f"top_k: k must be a whole number of at least 1, not {k!r}")
+    return TopK((column,), k)

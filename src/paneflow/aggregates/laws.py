@@ -1,0 +1,101 @@
+"""The laws an aggregate obeys, which decide what a planner may do with it.
+
+Laws are declared. What a user declares is checked on samples, and a declaration that a sample
+contradicts is refused with that sample: an aggregate that breaks its laws would give different
+rows on different engines.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from paneflow.errors import QueryError
+
+
+@dataclass(frozen=True)
+class Laws:
+    """What holds for `combine` beyond associativity.
+
+    `growing` partials (holistic aggregates) have no bound on their size.
+    """
+
+    commutative: bool = True
+    invertible: bool = False
+    idempotent: bool = False
+    order_sensitive: bool = False
+    growing: bool = False
+
+    def __str__(self) -> str:
+        held = [name for name, value in vars(self).items() if value]
+        return ", ".join(["associative", *held]).replace("_", "-")
+
+
+def check_laws(
+    what: str,
+    partials: Sequence[Any],
+    combine: Callable[[Any, Any], Any],
+    identity: Any,
+    *,
+    commutative: bool,
+    invert: Callable[[Any, Any], Any] | None = None,
+) -> None:
+    """Refuse `combine` if one of the sample partials contradicts a law it must obey.
+
+    >>> check_laws("minus", [1.0, 2.0], lambda a, b: a - b, 0.0, commutative=True)
+    Traceback (most recent call last):
+    ...
+    paneflow.errors.QueryError: minus: combine is not commutative: combine(1.0, 2.0) = -1.0 but \
+combine(2.0, 1.0) = 1.0; pass commutative=False, or correct combine
+    """
+
+    def same(law: str, left: tuple[str, Any], right: tuple[str, Any], advice: str) -> None:
+        if not alike(left[1], right[1]):
+            raise QueryError(
+                f"{what}: combine is not {law}: {left[0]} = {left[1]!r} but "
+                f"{right[0]} = {right[1]!r}; {advice}"
+            )
+
+    for a in partials:
+        same(
+            "neutral on the identity",
+            (f"combine({identity!r}, {a!r})", combine(identity, a)),
+            ("the partial itself", a),
+            "pass an identity that changes nothing when combined",
+        )
+    for a, b in itertools.combinations(partials, 2):
+        if commutative:
+            same(
+                "commutative",
+                (f"combine({a!r}, {b!r})", combine(a, b)),
+                (f"combine({b!r}, {a!r})", combine(b, a)),
+                "pass commutative=False, or correct combine",
+            )
+        if invert is not None:
+            same(
+                "undone by invert",
+                (f"invert(combine({a!r}, {b!r}), {a!r})", invert(combine(a, b), a)),
+                ("the other partial", b),
+                "correct invert(whole, part), or leave it out",
+            )
+    for a, b, c in itertools.islice(itertools.permutations(partials, 3), 60):
+        same(
+            "associative",
+            (f"combine(combine({a!r}, {b!r}), {c!r})", combine(combine(a, b), c)),
+            (f"combine({a!r}, combine({b!r}, {c!r}))", combine(a, combine(b, c))),
+            "windows are merged from slices in any grouping, so combine must be associative",
+        )
+
+
+def alike(a: Any, b: Any) -> bool:
+    """Equal, but for the last bits of floats."""
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        return len(a) == len(b) and all(map(alike, a, b))
+    if isinstance(a, float) or isinstance(b, float):
+        if a != a or b != b:
+            return a != a and b != b
+        return a == b or math.isclose(a, b, rel_tol=1e-6, abs_tol=1e-9)
+    return bool(a == b)

@@ -1,0 +1,103 @@
+"""An operator: the smallest thing that is folded over events and merged over slices.
+
+Aggregates of one query ask for operators; equal operators are computed once, so that `mean`,
+`sum` and `var` of one column share their sum and their count (DESIGN.md, decision 3). An
+operator's partial is a tuple of components; over many slices each component is one column: an
+array of scalars, an array of fixed-width rows (a Bloom filter, a moment sketch), or an array of
+Python objects (a sketch of another library).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+Partials = tuple[Array, ...]
+
+TIME = "\0time"
+"""Stands for the query's time column among an operator's inputs."""
+
+
+@dataclass(frozen=True)
+class Input:
+    """A column that `lift` reads, and in which form it wants it."""
+
+    column: str
+    form: Literal["value", "float", "hash", "object"] = "value"
+
+
+@dataclass(frozen=True)
+class Component:
+    """One column of partials. `column` names the input column whose values it holds, if any."""
+
+    name: str
+    dtype: Literal["int64", "uint64", "float64", "bool", "object"]
+    width: int | None = None
+    column: str | None = None
+
+
+@dataclass(frozen=True)
+class Operator:
+    """lift and combine over typed components.
+
+    `lift(*inputs, *parameters)` makes the partial of one event, `combine(a, b)` merges two, a
+    being earlier; `absorb(partial, *inputs, *parameters)` adds one event to a partial, where that
+    is cheaper than lift and combine. With one component the functions take and return it bare.
+    `fold_many(arrays, parameters)` makes a partial from a whole slice's arrays, for objects.
+    Operators with equal `name`, `inputs` and `parameters` are the same operator.
+    """
+
+    name: str
+    inputs: tuple[Input, ...]
+    components: tuple[Component, ...] = field(compare=False)
+    identity: tuple[Any, ...] = field(compare=False)
+    combine: Callable[..., Any] = field(compare=False)
+    lift: Callable[..., Any] | None = field(default=None, compare=False)
+    absorb: Callable[..., Any] | None = field(default=None, compare=False)
+    fold_many: Callable[..., Any] | None = field(default=None, compare=False)
+    parameters: tuple[Any, ...] = ()
+    bare: bool = field(default=True, compare=False)
+    splittable: bool = field(default=True, compare=False)
+    """Whether parts of one slice whose events interleave may be combined."""
+    dump: Callable[[Any], bytes] | None = field(default=None, compare=False)
+    load: Callable[[bytes], Any] | None = field(default=None, compare=False)
+    compiled: bool = field(default=True, compare=False)
+    provides: tuple[tuple[str, tuple[int, ...]], ...] = field(default=(), compare=False)
+    """Operators over the same inputs whose components are among this one's: (name, which)."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The value columns that must not be null for an event to count."""
+        return tuple(dict.fromkeys(i.column for i in self.inputs if i.column != TIME))
+
+    def start(self) -> tuple[Any, ...]:
+        """The identity, each component in its type: what every fold starts from."""
+        return tuple(
+            value if c.dtype == "object" else np.dtype(c.dtype).type(value)
+            if c.width is None
+            else np.full(c.width, value, c.dtype)
+            for c, value in zip(self.components, self.identity, strict=True)
+        )
+
+    def empty(self, n: int) -> Partials:
+        """Unset columns for n partials."""
+        return tuple(
+            np.empty(n if c.width is None else (n, c.width), c.dtype) for c in self.components
+        )
+
+
+def share(wanted: list[Operator]) -> dict[Operator, tuple[Operator, tuple[int, ...]]]:
+    """The fewest operators that give all those wanted: for each, where its components are found."""
+    distinct = list(dict.fromkeys(wanted))
+    found = {op: (op, tuple(range(len(op.components)))) for op in distinct}
+    for richer in distinct:
+        for name, which in richer.provides:
+            for op in distinct:
+                if op.name == name and op.inputs == richer.inputs:
+                    found[op] = (richer, which)
+    return found

@@ -1,0 +1,125 @@
+"""Aggregates of a window's values in total order: collect, concat, and whole-window functions.
+
+`apply` is the way out when nothing incremental will do, such as a polynomial fitted to the
+prices of each window (the trading query of Mencagli et al., source document 002): the function
+gets the window's values as arrays and runs once per window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from paneflow.aggregates.aggregate import Lowered, Many, Sequence, Types
+from paneflow.aggregates.operator import Array
+from paneflow.aggregates.values import Kind, plain_type
+from paneflow.errors import PaneflowError, QueryError
+
+
+@dataclass(frozen=True)
+class Collect(Sequence):
+    name: ClassVar[str] = "collect"
+    result_column: ClassVar[int | None] = 0
+
+    def result_type(self, types: Types) -> pa.DataType:
+        return pa.list_(plain_type(types[self.columns[0]]))
+
+    def lower_sequences(self, arrays: Many[Any], lo: Array, hi: Array) -> Lowered:
+        (values,) = arrays
+        lengths = hi - lo
+        offsets = np.zeros(len(lengths) + 1, np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        if offsets[-1] > np.iinfo(np.int32).max:
+            raise PaneflowError(
+                f"{self} would hold {offsets[-1]} values in one result, more than a list column "
+                f"can: use fewer or shorter windows, or an aggregate that summarises"
+            )
+        positions = np.arange(offsets[-1]) - np.repeat(offsets[:-1] - lo, lengths)
+        # A null in the offsets makes the list null, so the mask rides there.
+        marks = pa.array(offsets, pa.int32(), mask=np.append(lengths == 0, False))
+        return pa.ListArray.from_arrays(marks, values.take(pa.array(positions))), None
+
+
+@dataclass(frozen=True)
+class Concat(Sequence):
+    separator: str = ""
+
+    name: ClassVar[str] = "concat"
+    accepts: ClassVar[tuple[Kind, ...]] = (Kind.TEXT,)
+
+    def result_type(self, types: Types) -> pa.DataType:
+        return pa.string()
+
+    def lower_sequences(self, arrays: Many[Any], lo: Array, hi: Array) -> Lowered:
+        texts = arrays[0].cast(pa.string()).to_pylist()
+        joined = [
+            self.separator.join(texts[a:b]) if b > a else None
+            for a, b in zip(lo.tolist(), hi.tolist(), strict=True)
+        ]
+        return pa.array(joined, pa.string()), None
+
+
+@dataclass(frozen=True)
+class Applied(Sequence):
+    function: Callable[..., Any] = lambda *arrays: None
+    returns: pa.DataType = pa.float64()
+
+    name: ClassVar[str] = "apply"
+
+    def result_type(self, types: Types) -> pa.DataType:
+        return self.returns
+
+    def lower_sequences(self, arrays: Many[Any], lo: Array, hi: Array) -> Lowered:
+        inputs = [a.to_numpy(zero_copy_only=False) for a in arrays]
+        results = [
+            self.function(*(values[a:b] for values in inputs)) if b > a else None
+            for a, b in zip(lo.tolist(), hi.tolist(), strict=True)
+        ]
+        return pa.array(results, self.returns), None
+
+    def __str__(self) -> str:
+        name = getattr(self.function, "__name__", "function")
+        return f"apply({name}, {', '.join(self.columns)})"
+
+
+def collect(column: str) -> Collect:
+    """All values in total order, as a list.
+
+    >>> print(collect("load"))
+    collect(load)
+    """
+    return Collect((column,))
+
+
+def concat(column: str, separator: str = "") -> Concat:
+    """All texts in total order, joined.
+
+    >>> print(concat("word", " "))
+    concat(word)
+    """
+    if not isinstance(separator, str):
+        raise QueryError(f"concat: separator must be text, not {separator!r}")
+    return Concat((column,), separator)
+
+
+def apply(
+    function: Callable[..., Any], *columns: str, returns: pa.DataType | None = None
+) -> Applied:
+    """A function of a whole window: called with one NumPy array per column, in total order.
+
+    Events in which one of the columns is null are left out. `returns` is the Arrow type of what
+    the function gives; float64 unless said otherwise.
+
+    >>> def span(prices): return prices.max() - prices.min()
+    >>> print(apply(span, "price"))
+    apply(span, price)
+    """
+    if not callable(function):
+        raise QueryError(f"apply: a function is needed, not {function!r}")
+    if not columns:
+        raise QueryError('apply: name the columns the function reads: A.apply(fit, "price")')
+    return Applied(tuple(columns), function, pa.float64() if returns is None else returns)

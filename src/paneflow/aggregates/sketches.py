@@ -1,0 +1,220 @@
+"""Aggregates of bounded size that answer approximately: Bloom filter, moments, HLL, KLL.
+
+The moment sketch is ours (Gan et al., VLDB 2018, as used in source document 001, section 5.1);
+distinct counts and rank quantiles come from Apache DataSketches (extra `sketches`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from paneflow.aggregates import _bloom, _datasketches, _maxent
+from paneflow.aggregates.aggregate import Constant, Kinds, Lowered, Many, Types
+from paneflow.aggregates.holistic import checked_share
+from paneflow.aggregates.laws import Laws
+from paneflow.aggregates.operator import Array, Component, Input, Operator, Partials
+from paneflow.aggregates.values import Kind
+from paneflow.errors import QueryError
+
+NUMERIC = (Kind.INTEGER, Kind.FLOAT)
+HASHED = (Kind.INTEGER, Kind.FLOAT, Kind.BOOLEAN, Kind.TEXT)
+
+
+def _absorb_moments(row, x):  # type: ignore[no-untyped-def]
+    # min, max, then k sums of powers, then k sums of powers of the logarithm.
+    k = (len(row) - 2) // 2
+    row[0] = min(row[0], x)
+    row[1] = max(row[1], x)
+    power = 1.0
+    for i in range(k):
+        power *= x
+        row[2 + i] += power
+    if x > 0.0:
+        logarithm = math.log(x)
+        power = 1.0
+        for i in range(k):
+            power *= logarithm
+            row[2 + k + i] += power
+    return row
+
+
+def _combine_moments(a, b):  # type: ignore[no-untyped-def]
+    row = a + b
+    row[0] = min(a[0], b[0])
+    row[1] = max(a[1], b[1])
+    return row
+
+
+@dataclass(frozen=True)
+class MomentSketch(Constant):
+    q: float = 0.5
+    k: int = 10
+
+    name: ClassVar[str] = "moment_sketch"
+    accepts: ClassVar[tuple[Kind, ...]] = NUMERIC
+
+    def result_type(self, types: Types) -> pa.DataType:
+        return pa.float64()
+
+    def operators(self, kinds: Kinds) -> tuple[Operator, ...]:
+        return (
+            Operator(
+                f"moments_{self.k}",
+                (Input(self.columns[0], "float"),),
+                (Component("moments", "float64", 2 * self.k + 2),),
+                (np.array([np.inf, -np.inf] + [0.0] * (2 * self.k)),),
+                _combine_moments,
+                absorb=_absorb_moments,
+            ),
+        )
+
+    def lower(self, n: Array, merged: Many[Partials], kinds: Kinds) -> Lowered:
+        rows = merged[0][0]
+        powers, logs = rows[:, 2 : 2 + self.k], rows[:, 2 + self.k :]
+        estimates = _maxent.quantiles(
+            np.ascontiguousarray(rows[:, 0]),
+            np.ascontiguousarray(rows[:, 1]),
+            n.astype(np.float64),
+            np.ascontiguousarray(powers),
+            np.ascontiguousarray(logs),
+            np.array([self.q]),
+        )
+        return estimates[:, 0], n > 0
+
+
+@dataclass(frozen=True)
+class BloomFilter(Constant):
+    bits: int = 1024
+    hashes: int = 4
+
+    name: ClassVar[str] = "bloom_filter"
+    laws: ClassVar[Laws] = Laws(idempotent=True)
+    accepts: ClassVar[tuple[Kind, ...]] = HASHED
+
+    def result_type(self, types: Types) -> pa.DataType:
+        return pa.binary()
+
+    def operators(self, kinds: Kinds) -> tuple[Operator, ...]:
+        return (
+            Operator(
+                f"bloom_filter_{self.bits}",
+                (Input(self.columns[0], "hash"),),
+                (Component("words", "uint64", self.bits // 64),),
+                (0,),
+                _bloom.combine,
+                absorb=_bloom.absorb,
+                parameters=(self.hashes,),
+            ),
+        )
+
+    def lower(self, n: Array, merged: Many[Partials], kinds: Kinds) -> Lowered:
+        words = np.ascontiguousarray(merged[0][0], "<u8")
+        fixed = pa.binary(self.bits // 8)
+        filters = pa.Array.from_buffers(fixed, len(words), [None, pa.py_buffer(words)])
+        return filters.cast(pa.binary()), n > 0
+
+
+@dataclass(frozen=True)
+class ApproxDistinct(Constant):
+    lg_k: int = 12
+
+    name: ClassVar[str] = "approx_distinct"
+    laws: ClassVar[Laws] = Laws(idempotent=True)
+    accepts: ClassVar[tuple[Kind, ...]] = HASHED
+
+    def result_type(self, types: Types) -> pa.DataType:
+        return pa.float64()
+
+    def operators(self, kinds: Kinds) -> tuple[Operator, ...]:
+        (column,) = self.columns
+        form = Input(column, "object" if kinds[column] is Kind.TEXT else "value")
+        return (_sketch("hll", form, _datasketches.Hll(self.lg_k)),)
+
+    def lower(self, n: Array, merged: Many[Partials], kinds: Kinds) -> Lowered:
+        return _estimates(merged[0][0], n, _datasketches.Hll(self.lg_k).lower)
+
+
+@dataclass(frozen=True)
+class ApproxQuantile(Constant):
+    q: float = 0.5
+    k: int = 200
+
+    name: ClassVar[str] = "approx_quantile"
+    accepts: ClassVar[tuple[Kind, ...]] = NUMERIC
+
+    def result_type(self, types: Types) -> pa.DataType:
+        return pa.float64()
+
+    def operators(self, kinds: Kinds) -> tuple[Operator, ...]:
+        form = Input(self.columns[0], "float")
+        return (_sketch("kll", form, _datasketches.Kll(self.k)),)
+
+    def lower(self, n: Array, merged: Many[Partials], kinds: Kinds) -> Lowered:
+        sketches = _datasketches.Kll(self.k)
+        return _estimates(merged[0][0], n, lambda sketch: sketches.lower(sketch, self.q))
+
+
+def _sketch(name: str, form: Input, sketches: Any) -> Operator:
+    return Operator(
+        name,
+        (form,),
+        (Component("sketch", "object"),),
+        (sketches.lift([]),),
+        sketches.combine,
+        fold_many=sketches.fold,
+        parameters=sketches.parameters,
+        dump=sketches.dump,
+        load=sketches.load,
+        compiled=False,
+    )
+
+
+def _estimates(sketches: Array, n: Array, lower: Any) -> Lowered:
+    counted = n > 0
+    values = np.zeros(len(n))
+    for at in np.flatnonzero(counted):
+        values[at] = lower(sketches[at])
+    return values, counted
+
+
+def moment_sketch(column: str, q: float = 0.5, k: int = 10) -> MomentSketch:
+    """An estimate of the q-quantile from k power sums: small, mergeable, for smooth data.
+
+    >>> print(moment_sketch("load", 0.99))
+    moment_sketch(load)
+    """
+    if isinstance(k, bool) or not isinstance(k, int) or not 2 <= k <= 15:
+        raise QueryError(f"moment_sketch: k must be a whole number from 2 to 15, not {k!r}")
+    return MomentSketch((column,), checked_share(q, "moment_sketch"), k)
+
+
+def bloom_filter(column: str, bits: int = 1024, hashes: int = 4) -> BloomFilter:
+    """A Bloom filter of the values as bytes; ask it with `aggregates.bloom_contains`.
+
+    >>> print(bloom_filter("plug"))
+    bloom_filter(plug)
+    """
+    if isinstance(bits, bool) or not isinstance(bits, int) or bits < 64 or bits % 64:
+        raise QueryError(f"bloom_filter: bits must be a multiple of 64, such as 1024, not {bits!r}")
+    if isinstance(hashes, bool) or not isinstance(hashes, int) or not 1 <= hashes <= 32:
+        raise QueryError(f"bloom_filter: hashes must be from 1 to 32, not {hashes!r}")
+    return BloomFilter((column,), bits, hashes)
+
+
+def approx_distinct(column: str, lg_k: int = 12) -> ApproxDistinct:
+    """An estimate of the number of different values, by HyperLogLog with 2**lg_k registers."""
+    if isinstance(lg_k, bool) or not isinstance(lg_k, int) or not 7 <= lg_k <= 21:
+        raise QueryError(f"approx_distinct: lg_k must be from 7 to 21, not {lg_k!r}")
+    return ApproxDistinct((column,), lg_k)
+
+
+def approx_quantile(column: str, q: float, k: int = 200) -> ApproxQuantile:
+    """An estimate of the q-quantile by a KLL sketch; exact while a window has at most k values."""
+    if isinstance(k, bool) or not isinstance(k, int) or not 8 <= k <= 65535:
+        raise QueryError(f"approx_quantile: k must be from 8 to 65535, not {k!r}")
+    return ApproxQuantile((column,), checked_share(q, "approx_quantile"), k)

@@ -1,0 +1,1 @@
+"""The engines: one answer to a query, computed in different places."""

@@ -1,0 +1,50 @@
+"""The oracle: what a query means, in plain Python, slowly and obviously right.
+
+It finds every window of every key event by event, and computes every aggregate from the list of
+the window's values. No slices, no kernels, nothing shared with the engines it judges. Every other
+engine is tested against it; use it for small tables, or when in doubt.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from paneflow.engines.oracle import aggregates
+from paneflow.engines.oracle.events import array, order, read
+from paneflow.engines.oracle.windows import windows_of
+
+if TYPE_CHECKING:
+    from paneflow.query import Query
+
+
+def answer(query: Query, table: pa.Table) -> pa.Table:
+    """The rows of a query over a finite table, ordered by (end, window, seq, key)."""
+    needed = {name for window in query.windows.values() for name in window.columns}
+    needed |= {name for aggregate in query.aggregates.values() for name in aggregate.columns}
+    events = read(table, query.key, query.time, needed)
+    rows: list[tuple[Any, ...]] = []
+    for of_key in events.of_keys():
+        key = events.keys[of_key[0]]
+        for label, window in query.windows.items():
+            for found in windows_of(window, events, of_key):
+                results = (
+                    aggregates.result(aggregate, events, found.rows)
+                    for aggregate in query.aggregates.values()
+                )
+                rows.append((label, *key, found.seq, found.start, found.end, *results))
+
+    width = len(query.key)
+
+    def place(row: tuple[Any, ...]) -> tuple[Any, ...]:
+        label, key, (seq, _, end) = row[0], row[1 : 1 + width], row[1 + width : 4 + width]
+        return (end, label, seq, *map(order, key))
+
+    rows.sort(key=place)
+    schema = query.result_schema(table.schema)
+    columns = zip(*rows, strict=True) if rows else [()] * len(schema)
+    return pa.table(
+        [array(column, field.type) for column, field in zip(columns, schema, strict=True)],
+        schema=schema,
+    )

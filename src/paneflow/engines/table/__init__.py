@@ -1,0 +1,11 @@
+"""Finite tables in one process, by columns, on all cores.
+
+An event's way: `slicing/events.py` puts events in total order; `slicing/bounds` finds each
+window's range of positions; `from_events.py` folds events into slices; `windows.py` merges
+slices into windows and lowers them; `rows.py` puts rows in order.
+"""
+
+from paneflow.engines.table.answer import answer, finish
+from paneflow.engines.table.cutting import cut
+
+__all__ = ["answer", "cut", "finish"]

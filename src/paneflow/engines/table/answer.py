@@ -1,0 +1,82 @@
+"""The table engine from end to end: parts of the keys are answered side by side."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from paneflow.aggregates.values import kind_of
+from paneflow.engines.table.cutting import check_cuttable, identity_of
+from paneflow.engines.table.from_events import EventStore
+from paneflow.engines.table.from_slices import read_slices
+from paneflow.engines.table.rows import assemble
+from paneflow.engines.table.store import Store
+from paneflow.engines.table.windows import merge_windows
+from paneflow.planning import Plan
+from paneflow.slicing.columns import read_column
+from paneflow.slicing.events import Events, read_events
+from paneflow.slicing.slices import Slices
+from paneflow.windows import Window
+
+if TYPE_CHECKING:
+    from paneflow.query import Query
+
+EVENTS_PER_PART = 1_000_000
+WORTH_A_THREAD = 100_000
+
+
+def answer(query: Query, table: pa.Table, plan: Plan) -> pa.Table:
+    """The rows of a query over a finite table."""
+    schema = query.result_schema(table.schema)
+    if table.num_rows == 0:
+        return schema.empty_table()
+    names = dict.fromkeys(c for a in query.aggregates.values() for c in a.columns)
+    names |= dict.fromkeys(c for w in query.windows.values() for c in w.columns)
+    columns = {name: read_column(table, name) for name in names}
+    events = read_events(table, query.key, query.time)
+    stores = [EventStore(part, columns) for part in events.parts(parts_of(events))]
+    work = [(store, query.windows) for store in stores]
+    return _rows(query, work, events.keys, schema, table.schema, plan)
+
+
+def finish(query: Query, slices: Slices, plan: Plan) -> pa.Table:
+    """The rows that slices amount to."""
+    check_cuttable(query)
+    slices.require(identity_of(query), query)
+    schema = query.result_schema(slices.source)
+    if slices.table.num_rows == 0:
+        return schema.empty_table()
+    keys, work = read_slices(query, slices)
+    return _rows(query, work, keys, schema, slices.source, plan)
+
+
+def _rows(
+    query: Query,
+    work: Sequence[tuple[Store, Mapping[str, Window]]],
+    keys: pa.Table,
+    schema: pa.Schema,
+    source: pa.Schema,
+    plan: Plan,
+) -> pa.Table:
+    """Merge the windows of every store, side by side, and put all rows in order."""
+    kinds = {name: kind_of(type_, name) for name, type_ in query.types(source).items()}
+    labels = {label: k for k, label in enumerate(sorted(query.windows))}
+    with ThreadPoolExecutor(_threads(sum(len(store.part.t) for store, _ in work))) as pool:
+        blocks = pool.map(
+            lambda job: merge_windows(*job, labels, query.aggregates, kinds, plan.merge), work
+        )
+        return assemble(list(blocks), query.windows, labels, keys, schema, pool)
+
+
+def parts_of(events: Events) -> int:
+    """How many parts to deal the keys into: enough for all cores, small enough to stay cheap."""
+    n = len(events.t)
+    return max(_threads(n), -(-n // EVENTS_PER_PART))
+
+
+def _threads(n: int) -> int:
+    return 1 if n < WORTH_A_THREAD else os.cpu_count() or 1

@@ -1,0 +1,243 @@
+"""Cutting a table into slices that can be stored and merged (`Query.slice`).
+
+Only windows whose slices do not depend on the rest of the data allow it: time windows, whose
+edges are fixed times, and sessions, which join when slices of two parts touch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from paneflow.aggregates.aggregate import Constant, Kinds, Multiset, Sequence
+from paneflow.aggregates.defined import Defined
+from paneflow.aggregates.kernels import functions_text
+from paneflow.aggregates.operator import TIME, Array, Operator, share
+from paneflow.engines.table.from_events import EventStore
+from paneflow.errors import UnsupportedError
+from paneflow.slicing.bounds import find_ranges
+from paneflow.slicing.columns import read_column
+from paneflow.slicing.events import Events, Part, read_events
+from paneflow.slicing.ordering import stable_order
+from paneflow.slicing.slices import LAST, ROWS, SLICING, START, TIME_SLICES, Slices
+from paneflow.slicing.times import TimeType, time_type
+from paneflow.windows import Session, Sliding, Window
+
+if TYPE_CHECKING:
+    from paneflow.query import Query
+
+
+def cut(query: Query, table: pa.Table) -> Slices:
+    """The slices of a table."""
+    check_cuttable(query)
+    names = dict.fromkeys(c for a in query.aggregates.values() for c in a.columns)
+    columns = {name: read_column(table, name) for name in names}
+    kinds = {name: column.kind for name, column in columns.items()}
+    moment = time_type(table.schema.field(query.time).type, query.time)
+    events = read_events(table, query.key, query.time)
+    blocks = []
+    for slicing, windows in slicings(query.windows).items():
+        (part,) = events.parts(1)
+        begins, starts = _begins(windows, part)
+        store = EventStore(part, columns)
+        store.cut_at(begins)
+        blocks.append(_block(query, slicing, events, store, begins, starts, kinds, moment))
+    kept = [query.time, *query.key, *(n for n in names if n not in (query.time, *query.key))]
+    source = pa.schema([table.schema.field(name) for name in kept])
+    return Slices.made(pa.concat_tables(blocks), identity_of(query), source)
+
+
+def check_cuttable(query: Query) -> None:
+    """Refuse windows and aggregates whose slices of two parts could not be merged."""
+    for label, window in query.windows.items():
+        if not isinstance(window, Sliding | Session):
+            raise UnsupportedError(
+                f"window {label!r} ({window}) cannot be sliced part by part: its bounds depend "
+                f"on the order of all events of a key, which no part knows; use query.over on "
+                f"the whole table, or time windows and sessions"
+            )
+    for name, aggregate in query.aggregates.items():
+        if isinstance(aggregate, Defined) and not aggregate.laws.commutative:
+            raise UnsupportedError(
+                f"aggregate {name!r} ({aggregate}) is not commutative: events of two parts may "
+                f"interleave within one slice, and its partials could not be put in order; use "
+                f"query.over on the whole table"
+            )
+
+
+def check_storable(operator: Operator) -> None:
+    """Refuse partials that are Python objects of unknown form."""
+    if not operator.compiled and operator.dump is None:
+        raise UnsupportedError(
+            f"the aggregate over {', '.join(operator.columns)} runs as plain Python and its "
+            f"partials are Python objects, which slices do not hold: write lift and combine "
+            f"over numbers, or use query.over on the whole table"
+        )
+
+
+def slicings(windows: dict[str, Window]) -> dict[str, dict[str, Window]]:
+    """Windows that share slices: all time windows; each session for itself."""
+    groups: dict[str, dict[str, Window]] = {}
+    for label, window in windows.items():
+        slicing = TIME_SLICES if isinstance(window, Sliding) else str(window)
+        groups.setdefault(slicing, {})[label] = window
+    return groups
+
+
+def identity_of(query: Query) -> dict[str, Any]:
+    """What two sets of slices must have in common to be merged."""
+
+    def text(aggregate: Any) -> str:
+        if not isinstance(aggregate, Defined):
+            return repr(aggregate)
+        user = aggregate.definition
+        roles = {"lift": user.lift, "combine": user.combine, "lower": user.lower}
+        source = functions_text(roles) or ""
+        return f"{aggregate} {hashlib.sha256(source.encode()).hexdigest()[:12]}"
+
+    return {
+        "windows": {label: str(window) for label, window in query.windows.items()},
+        "aggregates": {name: text(a) for name, a in query.aggregates.items()},
+        "key": list(query.key),
+        "time": query.time,
+    }
+
+
+def stored_operators(query: Query, kinds: Kinds) -> dict[Operator, str]:
+    """The operators whose partials slices hold, and the prefix of their columns."""
+    wanted = [
+        operator
+        for aggregate in query.aggregates.values()
+        if isinstance(aggregate, Constant)
+        for operator in aggregate.operators(kinds)
+    ]
+    sources = dict.fromkeys(source for source, _ in share(wanted).values())
+    return {
+        op: f"{k}:{op.name.split(':')[0]}({', '.join(op.columns)})" for k, op in enumerate(sources)
+    }
+
+
+def counted_columns(query: Query) -> dict[tuple[str, ...], str]:
+    """The sets of columns whose non-null events are counted, and the column that holds it."""
+    sets = dict.fromkeys(a.columns for a in query.aggregates.values() if a.columns)
+    return {columns: f"count({', '.join(columns)})" for columns in sets}
+
+
+def runs_columns(query: Query) -> dict[str, str]:
+    """The columns of which slices keep sorted runs, and where."""
+    kept = [a.columns[0] for a in query.aggregates.values() if isinstance(a, Multiset)]
+    return {column: f"runs({column})" for column in kept}
+
+
+def sequence_columns(query: Query) -> dict[tuple[str, ...], str]:
+    """The sets of columns of which slices keep every value in order, and where."""
+    kept = [a.columns for a in query.aggregates.values() if isinstance(a, Sequence)]
+    return {columns: f"values({', '.join(columns)})" for columns in kept}
+
+
+def _begins(windows: dict[str, Window], part: Part) -> tuple[Array, Array]:
+    """Where slices begin among the events, and the time that stands for each."""
+    (first, *_) = windows.values()
+    if isinstance(first, Session):
+        begins = find_ranges(first, part, {}).lo
+        return begins, part.t[begins]
+    t = part.t
+    starts = np.full(len(t), np.iinfo(np.int64).min)
+    progressions = {edge for w in windows.values() if isinstance(w, Sliding) for edge in w.edges}
+    for phase, step in progressions:
+        np.maximum(starts, t - (t - phase) % step, out=starts)
+    fresh = np.ones(len(t), np.bool_)
+    fresh[1:] = starts[1:] != starts[:-1]
+    fresh[part.offsets[:-1][part.offsets[:-1] < len(t)]] = True
+    begins = np.flatnonzero(fresh)
+    return begins, starts[begins]
+
+
+def _block(
+    query: Query,
+    slicing: str,
+    events: Events,
+    store: EventStore,
+    begins: Array,
+    starts: Array,
+    kinds: Kinds,
+    moment: TimeType,
+) -> pa.Table:
+    """The slices of one slicing, as a table."""
+    n = len(store.part.t)
+    ends = np.append(begins[1:], n)[: len(begins)]
+    key = np.searchsorted(store.part.offsets, begins, side="right") - 1
+    columns: dict[str, pa.Array] = {
+        SLICING: pa.array([slicing], pa.string()).take(pa.array(np.zeros(len(begins), np.int64)))
+    }
+    for name in events.keys.column_names:
+        columns[f"key:{name}"] = events.keys.column(name).combine_chunks().take(pa.array(key))
+    columns[START] = moment.restore(starts)
+    columns[LAST] = moment.restore(store.part.last[ends - 1])
+    columns[ROWS] = pa.array(ends - begins)
+    for counted, name in counted_columns(query).items():
+        columns[name] = pa.array(store.counts(counted, begins, ends))
+    for operator, prefix in stored_operators(query, kinds).items():
+        check_storable(operator)
+        columns |= dict(_partials(operator, prefix, store, begins, ends, moment))
+    for column, name in runs_columns(query).items():
+        columns[name] = _runs(store, column, begins, ends)
+    for sequence, name in sequence_columns(query).items():
+        columns[name] = _sequences(store, sequence, begins, ends, moment)
+    return pa.table(columns)
+
+
+def _partials(
+    operator: Operator, prefix: str, store: EventStore, begins: Array, ends: Array, moment: TimeType
+) -> Iterable[tuple[str, pa.Array]]:
+    partials, _ = store.partials(operator)
+    counted = store.counts(operator.columns, begins, ends) > 0
+    for k, (component, values) in enumerate(zip(operator.components, partials, strict=True)):
+        name = f"{prefix}.{component.name}"
+        if component.column == TIME:
+            yield name, moment.restore(np.where(counted, values, 0))
+        elif component.column is not None:
+            # A slice that counted nothing holds the identity, which no column can.
+            yield name, store.held(operator, k).decode(values, counted)
+        elif component.width is not None:
+            flat = pa.array(np.ascontiguousarray(values).ravel())
+            yield name, pa.FixedSizeListArray.from_arrays(flat, component.width)
+        elif operator.dump is not None:
+            yield name, pa.array([operator.dump(v) for v in values], pa.binary())
+        else:
+            yield name, pa.array(values)
+
+
+def _runs(store: EventStore, column: str, begins: Array, ends: Array) -> pa.Array:
+    """Each slice's values in order, with how often they occur."""
+    runs = store.runs(column)
+    lo, hi = runs.at(begins), runs.at(ends)
+    slice_of = np.repeat(np.arange(len(lo)), hi - lo)
+    ranks = runs.ranks
+    order = stable_order([slice_of, ranks], len(ranks))
+    if order is not None:
+        slice_of, ranks = slice_of[order], ranks[order]
+    fresh = np.ones(len(ranks), np.bool_)
+    fresh[1:] = (slice_of[1:] != slice_of[:-1]) | (ranks[1:] != ranks[:-1])
+    heads = np.flatnonzero(fresh)
+    counts = np.diff(np.append(heads, len(ranks)))
+    offsets = np.searchsorted(slice_of[heads], np.arange(len(lo) + 1)).astype(np.int32)
+    values = runs.column.decode(runs.values[ranks[heads]])
+    pairs = pa.StructArray.from_arrays([values, pa.array(counts)], names=["value", "count"])
+    return pa.ListArray.from_arrays(pa.array(offsets), pairs)
+
+
+def _sequences(
+    store: EventStore, columns: tuple[str, ...], begins: Array, ends: Array, moment: TimeType
+) -> pa.Array:
+    """Each slice's values in total order, with their times."""
+    arrays, at = store.sequences(columns)
+    times = moment.restore(store.times(columns))
+    names = ["time", *(f"value_{k}" for k in range(len(arrays)))]
+    events = pa.StructArray.from_arrays([times, *arrays], names=names)
+    offsets = np.append(at(begins), at(ends[-1:])).astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(offsets), events)

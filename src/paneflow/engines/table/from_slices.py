@@ -1,0 +1,146 @@
+"""A store over slices that were cut before, perhaps elsewhere and in several parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from paneflow.aggregates.operator import TIME, Array, Operator, Partials
+from paneflow.aggregates.values import kind_of
+from paneflow.engines.table.cutting import (
+    counted_columns,
+    runs_columns,
+    sequence_columns,
+    slicings,
+    stored_operators,
+)
+from paneflow.engines.table.store import Positions, Runs
+from paneflow.slicing.bounds import find_ranges
+from paneflow.slicing.bounds.ranges import Ranges
+from paneflow.slicing.columns import Column, read_column
+from paneflow.slicing.events import Part, order_events
+from paneflow.slicing.keys import encode_keys
+from paneflow.slicing.ordering import stable_order
+from paneflow.slicing.slices import LAST, ROWS, SLICING, START, Slices
+from paneflow.slicing.times import read_times
+from paneflow.windows import Window
+
+if TYPE_CHECKING:
+    from paneflow.query import Query
+
+
+def read_slices(
+    query: Query, slices: Slices
+) -> tuple[pa.Table, list[tuple[SliceStore, Mapping[str, Window]]]]:
+    """The distinct keys, and for each slicing a store of its slices with its windows."""
+    table = slices.table.combine_chunks()
+    codes, keys = encode_keys(table, tuple(f"key:{name}" for name in query.key))
+    if query.key:
+        keys = keys.rename_columns(list(query.key))
+    start, last = read_times(table, START), read_times(table, LAST)
+    labels = np.array(table.column(SLICING).to_pylist())
+    work = []
+    for slicing, windows in slicings(query.windows).items():
+        rows = np.flatnonzero(labels == slicing)
+        events = order_events(codes[rows], keys, start[rows], last[rows])
+        mine = rows if events.order is None else rows[events.order]
+        (part,) = events.parts(1)
+        work.append((SliceStore(query, part, table.take(pa.array(mine)), slices.source), windows))
+    return keys, work
+
+
+class SliceStore:
+    """Slices of all keys, in total order."""
+
+    def __init__(self, query: Query, part: Part, table: pa.Table, source: pa.Schema) -> None:
+        kinds = {name: kind_of(type_, name) for name, type_ in query.types(source).items()}
+        self.part = part
+        self._table = table
+        self._operators = stored_operators(query, kinds)
+        self._counted = counted_columns(query)
+        self._runs = runs_columns(query)
+        self._sequences = sequence_columns(query)
+        self._held: dict[tuple[Operator, int], Column] = {}
+
+    def ranges(self, window: Window) -> Ranges:
+        # A slice lies wholly inside or outside each window, so its start can stand for it.
+        return find_ranges(window, self.part, {})
+
+    def settle(self, ranges: list[Ranges]) -> None:
+        """Nothing to do: slices are what they are."""
+
+    def counts(self, columns: tuple[str, ...], lo: Array, hi: Array) -> Array:
+        name = self._counted[columns] if columns else ROWS
+        before = np.zeros(self._table.num_rows + 1, np.int64)
+        np.cumsum(self._table.column(name).to_numpy(), out=before[1:])
+        counted: Array = before[hi] - before[lo]
+        return counted
+
+    def partials(self, operator: Operator) -> tuple[Partials, Positions]:
+        prefix = self._operators[operator]
+        parts = []
+        for k, (component, identity) in enumerate(
+            zip(operator.components, operator.start(), strict=True)
+        ):
+            name = f"{prefix}.{component.name}"
+            if component.column == TIME:
+                values = read_times(self._table, name)
+                counted = self.counts(operator.columns, *self._each())
+                parts.append(np.where(counted > 0, values, identity))
+            elif component.column is not None:
+                column = read_column(self._table, name)
+                self._held[operator, k] = column
+                held = column.values
+                parts.append(held if column.valid is None else np.where(column.valid, held, identity))
+            elif component.width is not None:
+                flat = self._table.column(name).combine_chunks().flatten().to_numpy()
+                parts.append(flat.reshape(-1, component.width))
+            elif operator.load is not None:
+                loaded = np.empty(self._table.num_rows, object)
+                loaded[:] = [operator.load(v) for v in self._table.column(name).to_pylist()]
+                parts.append(loaded)
+            else:
+                parts.append(self._table.column(name).to_numpy())
+        return tuple(parts), _unchanged
+
+    def runs(self, column: str) -> Runs:
+        lists = self._table.column(self._runs[column]).combine_chunks()
+        pairs = lists.flatten()
+        values = pa.table({column: pairs.field("value")})
+        held = read_column(values, column)
+        ranks, distinct = held.ranked
+        counts = pairs.field("count").to_numpy()
+        return Runs(ranks, counts, distinct, held, _list_positions(lists))
+
+    def sequences(self, columns: tuple[str, ...]) -> tuple[list[pa.Array], Positions]:
+        lists = self._table.column(self._sequences[columns]).combine_chunks()
+        events = lists.flatten()
+        lengths = lists.value_lengths().to_numpy(zero_copy_only=False)
+        key = np.searchsorted(self.part.offsets, np.arange(len(lists)), side="right")
+        times = read_times(pa.table({"time": events.field("time")}), "time")
+        # Parts of one slice interleave; neighbouring slices do not, so ranges stay where they are.
+        order = stable_order([np.repeat(key, lengths), times], len(times))
+        arrays = [events.field(f"value_{k}") for k in range(len(columns))]
+        if order is not None:
+            arrays = [array.take(pa.array(order)) for array in arrays]
+        return arrays, _list_positions(lists)
+
+    def held(self, operator: Operator, component: int) -> Column:
+        return self._held[operator, component]
+
+    def _each(self) -> tuple[Array, Array]:
+        rows = np.arange(self._table.num_rows)
+        return rows, rows + 1
+
+
+def _unchanged(positions: Array) -> Array:
+    return positions
+
+
+def _list_positions(lists: pa.ListArray) -> Positions:
+    offsets = np.zeros(len(lists) + 1, np.int64)
+    np.cumsum(lists.value_lengths().to_numpy(zero_copy_only=False), out=offsets[1:])
+    return lambda positions: offsets[positions]

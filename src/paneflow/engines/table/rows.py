@@ -1,0 +1,115 @@
+"""Windows become rows: ordered by (end, window, seq, key), in the types of the result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import Executor
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from paneflow.aggregates.operator import Array
+from paneflow.engines.table.windows import Block, Result
+from paneflow.slicing.events import take
+from paneflow.slicing.ordering import stable_order
+from paneflow.slicing.times import TimeType
+from paneflow.windows import Sliding, Window
+
+
+def assemble(
+    blocks: list[Block],
+    windows: Mapping[str, Window],
+    labels: Mapping[str, int],
+    keys: pa.Table,
+    schema: pa.Schema,
+    pool: Executor,
+) -> pa.Table:
+    """One table from the blocks of all stores, which come in the order of their keys.
+
+    Blocks are emptied column by column, so that no column is held twice for long.
+    """
+    moment = TimeType(schema.field("end").type)
+    seq, start, end, label, order = _ordered(blocks, windows, labels)
+    key = _gather(blocks, "key", order)
+    texts = pa.array(sorted(windows, key=lambda name: labels[name]), pa.string())
+    columns: dict[str, Any] = {
+        "window": pa.DictionaryArray.from_arrays(pa.array(label), texts),
+        "seq": pa.array(seq),
+        "start": moment.restore(start),
+        "end": moment.restore(end),
+    }
+    for name in keys.column_names:
+        columns[name] = keys.column(name).combine_chunks().take(pa.array(key))
+    names = list(blocks[0].results)
+    made = pool.map(lambda name: _result([b.results.pop(name) for b in blocks], order), names)
+    columns.update(zip(names, made, strict=True))
+    arrays = [
+        columns[field.name]
+        if columns[field.name].type == field.type
+        else columns[field.name].cast(field.type)
+        for field in schema
+    ]
+    return pa.table(arrays, schema=schema)
+
+
+def _ordered(
+    blocks: list[Block], windows: Mapping[str, Window], labels: Mapping[str, int]
+) -> tuple[Array, Array, Array, Array, Array | None]:
+    """seq, start, end and label of all rows in order, and the order."""
+    seq = np.concatenate([b.seq for b in blocks])
+    if len(windows) == 1 and isinstance(window := next(iter(windows.values())), Sliding):
+        # One window whose end follows from its number: the numbers alone decide.
+        order = stable_order([seq], len(seq))
+        seq = seq if order is None else take(seq, order)
+        start, end = window.extent(seq, seq, seq)
+        return seq, start, end, np.zeros(len(seq), np.int32), order
+    label = np.concatenate([b.label for b in blocks])
+    first = np.concatenate([b.first for b in blocks])
+    last = np.concatenate([b.last for b in blocks])
+    start, end = np.empty_like(seq), np.empty_like(seq)
+    for name, window in windows.items():
+        # Rows of one label stand together within each block.
+        rows = slice(None) if len(windows) == 1 else np.flatnonzero(label == labels[name])
+        start[rows], end[rows] = window.extent(seq[rows], first[rows], last[rows])
+    del first, last
+    fields = [end, label] if len(windows) > 1 else [end]
+    if not all(isinstance(w, Sliding) for w in windows.values()):
+        fields.append(seq)
+    order = stable_order(fields, len(seq))
+    if order is None:
+        return seq, start, end, label, order
+    return take(seq, order), take(start, order), take(end, order), take(label, order), order
+
+
+def _gather(blocks: list[Block], column: str, order: Array | None) -> Array:
+    values = np.concatenate([getattr(b, column) for b in blocks])
+    return values if order is None else take(values, order)
+
+
+def _result(parts: list[Result], order: Array | None) -> pa.Array:
+    """One aggregate's column, in order and in its own type."""
+    if isinstance(parts[0].values, pa.Array):
+        joined = pa.concat_arrays([_masked(p) for p in parts])
+        return joined if order is None else joined.take(pa.array(order))
+    values = np.concatenate([p.values for p in parts])
+    masks = [p.valid for p in parts]
+    valid = None
+    if any(m is not None and not m.all() for m in masks):
+        valid = np.concatenate(
+            [np.ones(len(p.values), np.bool_) if p.valid is None else p.valid for p in parts]
+        )
+    if order is not None:
+        values = take(values, order)
+        valid = None if valid is None else take(valid, order)
+    if parts[0].column is not None:
+        return parts[0].column.decode(values, valid)
+    return pa.array(values, mask=None if valid is None else ~valid)
+
+
+def _masked(part: Result) -> pa.Array:
+    """An Arrow result with its validity applied."""
+    if part.valid is None or part.valid.all():
+        return part.values
+    index = np.where(part.valid, np.arange(len(part.valid)), 0)
+    return part.values.take(pa.array(index, mask=~part.valid))

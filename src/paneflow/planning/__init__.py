@@ -1,0 +1,5 @@
+"""How a query is answered, and why: operators, slicing, merging."""
+
+from paneflow.planning.plan import Plan, plan
+
+__all__ = ["Plan", "plan"]

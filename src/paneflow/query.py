@@ -1,0 +1,234 @@
+"""A window query: windows x aggregates x key x time, stated once and answered anywhere."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from paneflow.aggregates.aggregate import Aggregate
+from paneflow.aggregates.defined import Definition
+from paneflow.errors import InputError, QueryError
+from paneflow.planning import Plan, plan
+from paneflow.slicing.columns import require_columns
+from paneflow.slicing.keys import check_key_type
+from paneflow.slicing.slices import Slices
+from paneflow.slicing.times import time_type
+from paneflow.tables import to_arrow
+from paneflow.windows import Duration, Window, duration
+
+ENGINES = ("table", "oracle")
+OWN_COLUMNS = ("window", "seq", "start", "end")
+
+
+class Query:
+    """The question. It is checked when it is stated, and again against each table.
+
+    >>> import paneflow as pf
+    >>> from paneflow import windows as W, aggregates as A
+    >>> query = pf.Query(W.tumbling(5), {"peak": A.max("v")}, time="t")
+    >>> for row in query.over([{"t": 1, "v": 5}, {"t": 4, "v": 7}, {"t": 9, "v": 2}]):
+    ...     print(row)
+    {'window': 'tumbling(5)', 'seq': 0, 'start': 0, 'end': 5, 'peak': 7}
+    {'window': 'tumbling(5)', 'seq': 1, 'start': 5, 'end': 10, 'peak': 2}
+    """
+
+    def __init__(
+        self,
+        windows: Window | Iterable[Window] | Mapping[str, Window],
+        aggregates: Mapping[str, Aggregate],
+        key: str | Iterable[str] | None = None,
+        time: str = "ts",
+        lateness: object = 0,
+    ) -> None:
+        self.windows: dict[str, Window] = _labelled(windows)
+        self.aggregates: dict[str, Aggregate] = _named(aggregates)
+        self.key: tuple[str, ...] = _names(key)
+        self.lateness: Duration = duration(lateness, "lateness", least=0)
+        if not isinstance(time, str) or not time:
+            raise QueryError(f'time must be the name of the time column, not {time!r}: time="ts"')
+        self.time = time
+        if time in self.key:
+            raise QueryError(f"{time!r} is both the time and a key: leave it out of key")
+        taken = [*OWN_COLUMNS, *self.key]
+        for name in self.aggregates:
+            if name in taken:
+                raise QueryError(
+                    f"an aggregate is named {name!r}, like another column of the result "
+                    f"({', '.join(taken)}): give it another name"
+                )
+        for name in self.key:
+            if name in OWN_COLUMNS:
+                raise QueryError(
+                    f"the key column {name!r} has the name of a result column "
+                    f"({', '.join(OWN_COLUMNS)}): rename the key column"
+                )
+
+    def over(self, table: Any, *, engine: str = "auto", merge: str = "auto") -> Any:
+        """Answer over a finite table: pyarrow, pandas, polars or a list of dicts.
+
+        The result is of the same kind. Rows are ordered by (end, window, seq, key).
+        """
+        arrow, back = to_arrow(table)
+        self.check(arrow.schema)
+        chosen = self._plan(arrow.schema, engine, merge)
+        run = importlib.import_module(f"paneflow.engines.{chosen.engine}").answer
+        return back(run(self, arrow) if chosen.engine == "oracle" else run(self, arrow, chosen))
+
+    def slice(self, table: Any) -> Slices:
+        """The query's partials over one part of the data, to store and to merge with others."""
+        arrow, _ = to_arrow(table)
+        self.check(arrow.schema)
+        made: Slices = importlib.import_module("paneflow.engines.table").cut(self, arrow)
+        return made
+
+    def finish(self, slices: Slices, *, merge: str = "auto") -> pa.Table:
+        """The rows that slices amount to: equal to `over` of all the tables they were cut from."""
+        chosen = self._plan(None, "table", merge)
+        engine = importlib.import_module("paneflow.engines.table")
+        rows: pa.Table = engine.finish(self, slices, chosen)
+        return rows
+
+    def explain(self, table: Any = None, *, engine: str = "auto", merge: str = "auto") -> Plan:
+        """The plan, with its reasons; for the columns of a table, if one is given.
+
+        >>> import paneflow as pf
+        >>> from paneflow import windows as W, aggregates as A
+        >>> print(pf.Query(W.sliding(60, 1), {"mean": A.mean("v"), "sum": A.sum("v")}).explain())
+        engine: table
+        merge: auto
+        operators:
+          float_sum(v)  for mean, sum
+        because:
+          - shared: float_sum(v) serves mean, sum
+          - all windows are context free: bounds follow from the definition
+          - merge is chosen for each window by its rows and slices: SBA where it slides finely, \
+FlatFAT where it has few, long windows
+        """
+        schema = None if table is None else to_arrow(table)[0].schema
+        if schema is not None:
+            self.check(schema)
+        return self._plan(schema, engine, merge)
+
+    def check(self, schema: pa.Schema) -> None:
+        """Refuse a table that does not fit, before anything is computed."""
+        wanted = {self.time: "the time"} | {name: "a key" for name in self.key}
+        for label, window in self.windows.items():
+            wanted |= {name: f"a column of window {label!r}" for name in window.columns}
+        for name, aggregate in self.aggregates.items():
+            wanted |= {column: f"a column of {name!r}" for column in aggregate.columns}
+        require_columns(schema, wanted)
+        stamped = time_type(schema.field(self.time).type, self.time).stamped
+        for label, window in self.windows.items():
+            if window.needs_timestamps and not stamped:
+                raise InputError(
+                    f"window {label!r} is stated in units of time, but the time column "
+                    f"{self.time!r} has type {schema.field(self.time).type}: state the window in "
+                    f"whole numbers of the column's unit, or cast the column to a timestamp"
+                )
+        if self.lateness.textual and not stamped:
+            raise InputError(
+                f"lateness is {self.lateness}, but the time column {self.time!r} has type "
+                f"{schema.field(self.time).type}: state it as a whole number in the column's unit"
+            )
+        for name in self.key:
+            check_key_type(schema.field(name).type, name)
+        types = self.types(schema)
+        for aggregate in self.aggregates.values():
+            aggregate.check(types)
+
+    def types(self, schema: pa.Schema) -> dict[str, pa.DataType]:
+        """The types of the columns that aggregates read."""
+        return {
+            column: schema.field(column).type
+            for aggregate in self.aggregates.values()
+            for column in aggregate.columns
+        }
+
+    def result_schema(self, schema: pa.Schema) -> pa.Schema:
+        """The columns of the result over a table with this schema."""
+        moment = time_type(schema.field(self.time).type, self.time).type
+        types = self.types(schema)
+        keys = [(name, _plain(schema.field(name).type)) for name in self.key]
+        results = [(name, a.result_type(types)) for name, a in self.aggregates.items()]
+        own = [("seq", pa.int64()), ("start", moment), ("end", moment)]
+        label = pa.dictionary(pa.int32(), pa.string())
+        return pa.schema([("window", label), *keys, *own, *results])
+
+    def _plan(self, schema: pa.Schema | None, engine: str, merge: str) -> Plan:
+        if engine not in ("auto", *ENGINES):
+            raise QueryError(f"engine={engine!r} is not known: choose 'auto', 'table' or 'oracle'")
+        chosen = "table" if engine == "auto" else engine
+        return plan(self.windows, self.aggregates, schema, chosen, merge)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={a}" for name, a in self.aggregates.items())
+        return f"Query({', '.join(self.windows)}; {shown}; key={list(self.key)}, time={self.time})"
+
+
+def _plain(type_: pa.DataType) -> pa.DataType:
+    return type_.value_type if pa.types.is_dictionary(type_) else type_
+
+
+def _labelled(windows: Any) -> dict[str, Window]:
+    if isinstance(windows, Window):
+        windows = [windows]
+    if not isinstance(windows, Mapping):
+        if isinstance(windows, str) or not isinstance(windows, Iterable):
+            raise QueryError(
+                f"windows must be a window, a list or a dict of windows, not {windows!r}: for "
+                f'example paneflow.windows.sliding("1 hour", "1 second")'
+            )
+        given = list(windows)
+        labelled = {str(w): w for w in given}
+        if len(labelled) < len(given):
+            raise QueryError(
+                f"a window is given twice among {', '.join(map(str, given))}: leave one out, or "
+                f"pass a dict of labels"
+            )
+    else:
+        labelled = dict(windows)
+    if not labelled:
+        raise QueryError("no window given: pass at least one")
+    for label, window in labelled.items():
+        if not isinstance(window, Window):
+            raise QueryError(
+                f"window {label!r} is {window!r}, not a window: use paneflow.windows, for "
+                f'example sliding("1 hour", "1 second")'
+            )
+        if not isinstance(label, str):
+            raise QueryError(f"a window's label must be text, not {label!r}")
+    return labelled
+
+
+def _named(aggregates: Any) -> dict[str, Aggregate]:
+    if not isinstance(aggregates, Mapping) or not aggregates:
+        raise QueryError(
+            f"aggregates must be a dict of names and aggregates, not {aggregates!r}: for example "
+            f'{{"peak": paneflow.aggregates.max("load")}}'
+        )
+    for name, aggregate in aggregates.items():
+        if not isinstance(name, str) or not name:
+            raise QueryError(f"an aggregate's name must be text, not {name!r}")
+        if isinstance(aggregate, Definition):
+            raise QueryError(f"aggregate {name!r} names no column: call it, as in geometric('v')")
+        if not isinstance(aggregate, Aggregate):
+            raise QueryError(
+                f"aggregate {name!r} is {aggregate!r}, not an aggregate: use "
+                f'paneflow.aggregates, for example max("load")'
+            )
+    return dict(aggregates)
+
+
+def _names(key: str | Iterable[str] | None) -> tuple[str, ...]:
+    if key is None:
+        return ()
+    names = (key,) if isinstance(key, str) else tuple(key)
+    for name in names:
+        if not isinstance(name, str) or not name:
+            raise QueryError(f"a key is given by the name of its column, not {name!r}")
+    if len(set(names)) < len(names):
+        raise QueryError(f"key names a column twice: {', '.join(names)}")
+    return names

@@ -1,0 +1,1 @@
+"""From events to slices, by columns: keys, total order, window bounds, folding."""

@@ -1,0 +1,50 @@
+"""Windows that end with a marked event: punctuation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numba
+import numpy as np
+
+from paneflow.aggregates.values import Kind
+from paneflow.errors import InputError
+from paneflow.slicing.bounds.ranges import Ranges
+from paneflow.slicing.columns import Column
+from paneflow.slicing.events import Part
+from paneflow.windows import Punctuation
+
+compiled = numba.njit(nogil=True, cache=True)
+
+
+def punctuation(window: Punctuation, part: Part, columns: Mapping[str, Column]) -> Ranges:
+    column = columns[window.column]
+    if column.kind is not Kind.BOOLEAN:
+        raise InputError(
+            f"{window} needs a boolean column, but {window.column!r} has type {column.type}: "
+            f"compute a boolean, for example from a comparison"
+        )
+    marked = part.sorted(column.values) != 0
+    if column.valid is not None:
+        marked &= part.sorted(column.valid)
+    room = Ranges.room(int(np.count_nonzero(marked)) + len(part.offsets))
+    found = _punctuation(marked, part.offsets, window.partial, *vars(room).values())
+    return room.first(found)
+
+
+@compiled
+def _punctuation(marked, offsets, partial, key, seq, lo, hi):  # type: ignore[no-untyped-def]
+    found = 0
+    for k in range(len(offsets) - 1):
+        start = offsets[k]
+        w = 0
+        for i in range(offsets[k], offsets[k + 1]):
+            if marked[i] or (partial and i + 1 == offsets[k + 1]):
+                key[found] = k
+                seq[found] = w
+                lo[found] = start
+                hi[found] = i + 1
+                found += 1
+                w += 1
+                start = i + 1
+    return found

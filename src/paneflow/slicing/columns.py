@@ -1,0 +1,154 @@
+"""Columns of a table as arrays that kernels can read, and back.
+
+See aggregates/values.py for how each kind is held.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from paneflow.aggregates import _hashing
+from paneflow.aggregates.operator import Array
+from paneflow.aggregates.values import Kind, kind_of, plain_type
+from paneflow.errors import InputError
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """A column in the order of its rows: values, which are valid (None: all), and the way back."""
+
+    name: str
+    type: pa.DataType
+    kind: Kind
+    values: Array
+    valid: Array | None
+    texts: pa.Array | None = None
+    """The distinct texts in order, of which `values` are the ranks."""
+
+    def decode(self, values: Array, valid: Array | None = None) -> pa.Array:
+        """Held values as an Arrow array of the column's own type."""
+        mask = None if valid is None else ~valid
+        if self.texts is not None:
+            if mask is not None:
+                values = np.where(mask, 0, values)
+            return self.texts.take(pa.array(values, mask=mask))
+        if self.kind is Kind.TEMPORAL:
+            held = pa.int32() if self.type.bit_width == 32 else pa.int64()
+            return pa.array(values, mask=mask).cast(held).view(self.type)
+        if self.kind is Kind.BOOLEAN:
+            return pa.array(values != 0, mask=mask)
+        return pa.array(values, mask=mask).cast(self.type)
+
+    @functools.cached_property
+    def hashes(self) -> Array:
+        """64-bit hashes of the values, equal on every machine."""
+        if self.texts is not None:
+            plain = self.texts.cast(pa.binary()).to_pylist()
+            return _hashing.hash_texts(plain)[self.values]
+        if self.kind is Kind.FLOAT:
+            return _hashing.hash_floats(self.values)
+        return _hashing.hash_integers(self.values)
+
+    @functools.cached_property
+    def ranked(self) -> tuple[Array, Array]:
+        """Ranks of the values, and the value of every rank."""
+        if self.texts is not None:
+            return self.values, np.arange(len(self.texts))
+        if self.kind is not Kind.FLOAT and len(self.values):
+            low, high = int(self.values.min()), int(self.values.max())
+            if high - low < 2 * len(self.values) + 1024:
+                # Ranks may leave gaps, so a dense range needs no sorting.
+                return self.values - low, np.arange(low, high + 1)
+        distinct, ranks = np.unique(self.values, return_inverse=True)
+        return ranks, distinct
+
+    @functools.cached_property
+    def objects(self) -> Array:
+        """The values as Python objects."""
+        out = np.empty(len(self.values), object)
+        out[:] = self.decode(self.values).to_pylist()
+        return out
+
+    def form(self, form: str) -> Array:
+        """The values as an operator's input asks for them."""
+        if form == "hash":
+            return self.hashes
+        if form == "object":
+            return self.objects
+        if form == "float":
+            return self.values.astype(np.float64, copy=False)
+        return self.values
+
+
+def read_column(table: pa.Table, name: str) -> Column:
+    """A column of a table, held as its kind asks."""
+    chunked = table.column(name)
+    given = chunked.type
+    kind = kind_of(given, name)
+    type_ = plain_type(given)
+    if pa.types.is_dictionary(given):
+        chunked = chunked.cast(type_)
+    array = _one_chunk(chunked)
+    valid: Array | None = None
+    if array.null_count:
+        valid = array.is_valid().to_numpy(zero_copy_only=False)
+    if kind is Kind.TEXT:
+        values, texts = _ranks(array)
+        return Column(name, type_, kind, values, valid, texts)
+    return Column(name, type_, kind, _numbers(array, kind, name), valid)
+
+
+def _one_chunk(chunked: pa.ChunkedArray) -> pa.Array:
+    if chunked.num_chunks == 1:
+        return chunked.chunk(0)
+    merged = chunked.combine_chunks()
+    return merged.combine_chunks() if isinstance(merged, pa.ChunkedArray) else merged
+
+
+def _numbers(array: pa.Array, kind: Kind, name: str) -> Array:
+    if kind is Kind.BOOLEAN:
+        array = array.cast(pa.int8())
+    elif kind is Kind.TEMPORAL:
+        array = array.view(pa.int32() if array.type.bit_width == 32 else pa.int64())
+    if array.null_count:
+        array = array.fill_null(0)
+    if kind is Kind.FLOAT:
+        return array.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    try:
+        return array.cast(pa.int64()).to_numpy(zero_copy_only=False)
+    except pa.ArrowInvalid:
+        raise InputError(
+            f"column {name!r} of type {array.type} holds values that do not fit into int64: "
+            f"cast it to float64 first"
+        ) from None
+
+
+def _ranks(array: pa.Array) -> tuple[Array, pa.Array]:
+    encoded = array.dictionary_encode()
+    if len(encoded.dictionary) == 0:
+        return np.zeros(len(array), np.int64), pa.array([""], pa.string()).cast(array.type)
+    order = pc.sort_indices(encoded.dictionary)
+    ranks = np.empty(len(order), np.int64)
+    ranks[order.to_numpy()] = np.arange(len(order))
+    codes = encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)
+    return ranks[codes], encoded.dictionary.take(order)
+
+
+def require_columns(schema: pa.Schema, wanted: dict[str, str]) -> None:
+    """Refuse a table that lacks a column; `wanted` says what each is needed for."""
+    for name, purpose in wanted.items():
+        found = schema.get_all_field_indices(name)
+        if not found:
+            raise InputError(
+                f"column {name!r} is needed as {purpose}, but the table has "
+                f"{', '.join(map(repr, schema.names)) or 'no columns'}: name an existing column"
+            )
+        if len(found) > 1:
+            raise InputError(f"column {name!r} occurs {len(found)} times: rename all but one")
+
+

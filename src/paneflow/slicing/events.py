@@ -1,0 +1,151 @@
+"""A table's events in total order: by key, then time, then position in the table.
+
+In this order the events of every window of a key stand side by side, so a window is nothing but
+a range of positions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numba
+import numpy as np
+import pyarrow as pa
+
+from paneflow.aggregates.operator import Array
+from paneflow.slicing.columns import Column
+from paneflow.slicing.keys import encode_keys
+from paneflow.slicing.ordering import is_sorted, stable_order
+from paneflow.slicing.times import read_times
+
+compiled = numba.njit(nogil=True, cache=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Events:
+    """Everything known of the order: distinct keys, where each begins, and the sorted times."""
+
+    keys: pa.Table
+    key_offsets: Array
+    order: Array | None
+    t: Array
+    last: Array
+    """The latest time within each row: the time itself, but for rows that are slices."""
+
+    def parts(self, wanted: int) -> list[Part]:
+        """Whole keys dealt out into at most `wanted` ranges of about as many events each."""
+        total = int(self.key_offsets[-1])
+        marks = [total * k // wanted for k in range(1, wanted)]
+        cuts = np.unique(np.searchsorted(self.key_offsets, marks, side="left"))
+        edges = [0, *(int(c) for c in cuts if 0 < c < len(self.key_offsets) - 1)]
+        edges.append(len(self.key_offsets) - 1)
+        return [Part(self, a, b) for a, b in zip(edges, edges[1:], strict=False)]
+
+
+@dataclass(eq=False)
+class Part:
+    """The events of some neighbouring keys, worked on as a whole by one thread."""
+
+    events: Events
+    first_key: int
+    end_key: int
+    _presence: dict[tuple[str, ...], Presence] = field(default_factory=dict)
+
+    @property
+    def start(self) -> int:
+        return int(self.events.key_offsets[self.first_key])
+
+    @property
+    def end(self) -> int:
+        return int(self.events.key_offsets[self.end_key])
+
+    @property
+    def offsets(self) -> Array:
+        """Where each key's events begin, counted from the start of this part."""
+        offsets: Array = self.events.key_offsets[self.first_key : self.end_key + 1] - self.start
+        return offsets
+
+    @property
+    def t(self) -> Array:
+        return self.events.t[self.start : self.end]
+
+    @property
+    def last(self) -> Array:
+        return self.events.last[self.start : self.end]
+
+    def sorted(self, values: Array) -> Array:
+        """A column of the table, for the events of this part in order."""
+        if self.events.order is None:
+            return values[self.start : self.end]
+        return take(values, self.events.order[self.start : self.end])
+
+    def presence(self, columns: tuple[Column, ...]) -> Presence:
+        """Which events have a value in each of the columns."""
+        names = tuple(c.name for c in columns)
+        if names not in self._presence:
+            masks = [self.sorted(c.valid) for c in columns if c.valid is not None]
+            self._presence[names] = Presence(np.logical_and.reduce(masks) if masks else None)
+        return self._presence[names]
+
+
+class Presence:
+    """Leaves out the events an aggregate does not count, so that kernels never see a null."""
+
+    def __init__(self, counted: Array | None) -> None:
+        self._kept = None if counted is None else np.flatnonzero(counted)
+        self._before: Array | None = None
+        if counted is not None:
+            self._before = np.zeros(len(counted) + 1, np.int64)
+            np.cumsum(counted, out=self._before[1:])
+
+    def keep(self, values: Array) -> Array:
+        """The values of the counted events alone."""
+        return values if self._kept is None else values[self._kept]
+
+    def position(self, positions: Array) -> Array:
+        """How many counted events stand before each position."""
+        return positions if self._before is None else self._before[positions]
+
+
+def read_events(table: pa.Table, key: tuple[str, ...], time: str) -> Events:
+    """The events of a table in total order."""
+    t = read_times(table, time)
+    codes, keys = encode_keys(table, key)
+    return order_events(codes, keys, t, t)
+
+
+def order_events(codes: Array, keys: pa.Table, t: Array, last: Array) -> Events:
+    """Rows with key codes and times, in total order; rows may be slices that end at `last`."""
+    distinct = keys.num_rows if keys.num_columns else 1
+    order = _order(codes, t, distinct)
+    offsets = np.zeros(distinct + 1, np.int64)
+    np.cumsum(np.bincount(codes, minlength=distinct), out=offsets[1:])
+    sorted_t = t if order is None else take(t, order)
+    if last is t:
+        return Events(keys, offsets, order, sorted_t, sorted_t)
+    return Events(keys, offsets, order, sorted_t, last if order is None else take(last, order))
+
+
+def _order(codes: Array, t: Array, keys: int) -> Array | None:
+    if keys <= 1:
+        return stable_order([t], len(t))
+    # Tables mostly come in order of time: then a stable sort by key alone is enough.
+    if is_sorted(t):
+        return stable_order([codes], len(t))
+    return stable_order([codes, t], len(t))
+
+
+@compiled
+def _take(values, order, out):  # type: ignore[no-untyped-def]
+    for i in range(len(order)):
+        out[i] = values[order[i]]
+
+
+def take(values: Array, order: Array) -> Array:
+    """values[order], without the checks that make NumPy's own slower and hold the GIL."""
+    if values.dtype == object or values.ndim > 1:
+        picked: Array = values[order]
+        return picked
+    out = np.empty(len(order), values.dtype)
+    _take(values, order, out)
+    return out

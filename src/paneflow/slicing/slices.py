@@ -1,0 +1,104 @@
+"""Slices: a query's partials as an Arrow table that can be stored, sent and merged.
+
+One row is one slice of one key: the events between two neighbouring edges of the query's time
+windows, or a session of this part of the data. The table carries its format version, the query
+it answers and the types of the columns it was cut from, so that it cannot be taken for another.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pyarrow as pa
+
+from paneflow.errors import InputError
+
+VERSION = 1
+MARK = b"paneflow.slices"
+
+SLICING = "slicing"
+START = "start"
+LAST = "last"
+ROWS = "rows"
+TIME_SLICES = "time"
+
+
+class Slices:
+    """Partials of a query over part of the data; `merge` them, then `query.finish(slices)`.
+
+    >>> import paneflow as pf
+    >>> from paneflow import windows as W, aggregates as A
+    >>> query = pf.Query(W.tumbling(10), {"peak": A.max("v")}, time="t")
+    >>> monday, tuesday = [{"t": 1, "v": 5}], [{"t": 4, "v": 7}]
+    >>> query.finish(query.slice(monday).merge(query.slice(tuesday)))["peak"].to_pylist()
+    [7]
+    """
+
+    def __init__(self, table: pa.Table) -> None:
+        about = _about(table.schema.metadata)
+        self.table = table
+        self.identity: dict[str, Any] = about["query"]
+        self.source: pa.Schema = pa.ipc.read_schema(
+            pa.py_buffer(base64.b64decode(about["source"]))
+        )
+
+    @classmethod
+    def made(cls, table: pa.Table, identity: dict[str, Any], source: pa.Schema) -> Slices:
+        """Slices just cut, marked with what they are."""
+        about = {
+            "version": VERSION,
+            "query": identity,
+            "source": base64.b64encode(source.remove_metadata().serialize()).decode(),
+        }
+        return cls(table.replace_schema_metadata({MARK: json.dumps(about).encode()}))
+
+    def merge(self, other: Slices) -> Slices:
+        """The slices of both parts; for equal times, events of this one come first."""
+        if not isinstance(other, Slices):
+            raise InputError(f"slices can only be merged with slices, not with {other!r}")
+        _same("query", self.identity, other.identity)
+        _same("column types", _types(self.source), _types(other.source))
+        return Slices(pa.concat_tables([self.table, other.table]))
+
+    def require(self, identity: dict[str, Any], query: object) -> None:
+        """Refuse to finish another query's slices."""
+        if self.identity != identity:
+            raise InputError(
+                f"these slices belong to another query: they hold {self.identity}, and "
+                f"{query!r} needs {identity}: finish them with the query that cut them"
+            )
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def __repr__(self) -> str:
+        return f"Slices({len(self)} of {', '.join(self.identity['windows'].values())})"
+
+
+def _types(schema: pa.Schema) -> dict[str, str]:
+    return {field.name: str(field.type) for field in schema}
+
+
+def _same(what: str, ours: object, theirs: object) -> None:
+    if ours != theirs:
+        raise InputError(
+            f"slices of different {what} cannot be merged: {ours} and {theirs}: cut both with "
+            f"the same query, over tables with the same columns"
+        )
+
+
+def _about(metadata: dict[bytes, bytes] | None) -> dict[str, Any]:
+    if not metadata or MARK not in metadata:
+        raise InputError(
+            "this table holds no slices: make them with query.slice(table), and keep the "
+            "table's metadata when you store it"
+        )
+    about: dict[str, Any] = json.loads(metadata[MARK])
+    if about["version"] != VERSION:
+        raise InputError(
+            f"these slices have format version {about['version']}, and this paneflow reads "
+            f"version {VERSION}: read them with the paneflow that wrote them, or cut them again"
+        )
+    return about

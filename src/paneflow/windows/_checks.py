@@ -1,0 +1,51 @@
+"""Checks of parameters that several kinds of window share, so that they refuse in one voice."""
+
+from __future__ import annotations
+
+import operator
+
+from paneflow.errors import QueryError
+
+
+def whole_number(given: object, what: str) -> int:
+    """A number of events: an integer of at least 1.
+
+    >>> whole_number(3, "size")
+    3
+    """
+    if not isinstance(given, bool):
+        try:
+            number = operator.index(given)  # type: ignore[arg-type]
+        except TypeError:
+            pass
+        else:
+            if number >= 1:
+                return number
+    raise QueryError(
+        f"The {what} was given as {given!r}, but it is a number of events: "
+        f"give an integer of at least 1."
+    )
+
+
+def column_name(given: object, kind: str) -> str:
+    """The name of the column that a window reads.
+
+    >>> column_name("load", "delta")
+    'load'
+    """
+    if isinstance(given, str) and given:
+        return given
+    raise QueryError(
+        f"The column of a {kind} window was given as {given!r}: give the name of a column as text."
+    )
+
+
+def flag(given: object, what: str) -> bool:
+    """A yes or no.
+
+    >>> flag(True, "partial")
+    True
+    """
+    if isinstance(given, bool):
+        return given
+    raise QueryError(f"`{what}` was given as {given!r}: give True or False.")

@@ -1,0 +1,67 @@
+"""Windows over the positions of a key's events."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from paneflow.windows._checks import flag, whole_number
+from paneflow.windows.window import Ticks, Window, WindowClass, call_text
+
+
+@dataclass(frozen=True)
+class Count(Window):
+    """Window w holds the events at positions `w*slide <= i < w*slide + size` of their key."""
+
+    window_class: ClassVar[WindowClass] = WindowClass.CF
+
+    size: int
+    slide: int
+    partial: bool
+
+    def __post_init__(self) -> None:
+        whole_number(self.size, "size")
+        whole_number(self.slide, "slide")
+        flag(self.partial, "partial")
+
+    def extent(self, seq: Ticks, first_t: Ticks, last_t: Ticks) -> tuple[Ticks, Ticks]:
+        """The extent: the times of the first and the last event in the window."""
+        return first_t, last_t
+
+    def assigned(self, position: int) -> range:
+        """The mapping: the numbers of the windows that the event at `position` belongs to.
+
+        >>> list(count(3, 2).assigned(2))
+        [0, 1]
+        """
+        first = max(0, (position - self.size) // self.slide + 1)
+        return range(first, position // self.slide + 1)
+
+    @property
+    def edges(self) -> tuple[tuple[int, int], ...]:
+        """The edges: positions at which windows begin or end, as progressions (phase, step).
+
+        >>> count(3, 2).edges
+        ((0, 2), (1, 2))
+        """
+        begins = (0, self.slide)
+        ends = (self.size % self.slide, self.slide)
+        return (begins,) if begins == ends else (begins, ends)
+
+    def __str__(self) -> str:
+        options = {"partial": True} if self.partial else {}
+        sizes = (self.size,) if self.slide == self.size else (self.size, self.slide)
+        return call_text("count", *sizes, **options)
+
+
+def count(size: int, slide: int | None = None, partial: bool = False) -> Count:
+    """A window of `size` events that begins every `slide` events (by default: every `size`).
+
+    `partial=True` emits the first incomplete window at the end of a finite input.
+
+    >>> str(count(100, 10)), str(count(100))
+    ('count(100, 10)', 'count(100)')
+    """
+    number = whole_number(size, "size")
+    step = number if slide is None else whole_number(slide, "slide")
+    return Count(size=number, slide=step, partial=partial)

@@ -1,0 +1,104 @@
+"""The contract for windows of the user's own making.
+
+A custom window is a small state machine. `step` sees each event of a key once, in total order, and
+answers with the next state and a mark: does a window open here, does the oldest open one close?
+That is enough for every window whose bounds follow from the events, and little enough to be
+compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+from paneflow.errors import QueryError
+from paneflow.windows._checks import flag
+from paneflow.windows.window import Ticks, Window, WindowClass, call_text
+
+
+@dataclass(frozen=True)
+class Custom(Window):
+    """The base of user-defined windows. A subclass is a frozen dataclass that gives four things.
+
+    - `window_class`: `WindowClass.CF`, `FCF` or `FCA`;
+    - `columns`: the names of the columns that `step` reads;
+    - `initial`: a tuple of scalars, the state before a key's first event, parameters included;
+    - `step(state, t, *values) -> (state, mark)`: a static method in plain Python over scalars and
+      tuples, so that Numba can compile it. The mark is a sum of `KEEP`, `CLOSE_BEFORE`, `OPEN` and
+      `CLOSE_AFTER`, applied in this order: the oldest open window ends before this event, a new
+      window opens with it, the oldest open window ends with it.
+
+    An event belongs to every window that is open once CLOSE_BEFORE and OPEN are applied. Windows
+    are numbered per key in the order they open. An event with a null in one of the columns is not
+    shown to `step` and joins the windows that are open. A window still open at the end of a finite
+    input is incomplete; if `partial` is true, the oldest one is emitted all the same. `columns`,
+    `initial` and `partial` may be properties, class attributes, or fields that have a default.
+
+    >>> from paneflow.windows import CLOSE_AFTER, KEEP, OPEN
+    >>> @dataclass(frozen=True)
+    ... class Pairs(Custom):
+    ...     window_class = WindowClass.FCF
+    ...     columns = ()
+    ...     initial = (0,)
+    ...
+    ...     @staticmethod
+    ...     def step(state, t):
+    ...         (seen,) = state
+    ...         return (1 - seen,), CLOSE_AFTER if seen else OPEN
+    >>> str(Pairs())
+    'Pairs()'
+    >>> Pairs.step((0,), 17)
+    ((1,), 2)
+    """
+
+    step: ClassVar[Callable[..., tuple[tuple[Any, ...], int]]]
+
+    @property
+    def initial(self) -> tuple[Any, ...]:
+        """The state before a key's first event."""
+        raise QueryError(
+            f"The custom window {type(self).__name__} has no `initial`: give the state before a "
+            f"key's first event, a tuple of scalars."
+        )
+
+    @property
+    def partial(self) -> bool:
+        """Whether the oldest window still open at the end of a finite input is emitted."""
+        return False
+
+    def __post_init__(self) -> None:
+        name = type(self).__name__
+        if not isinstance(getattr(self, "window_class", None), WindowClass):
+            raise QueryError(
+                f"The custom window {name} does not declare its class: set `window_class` to "
+                f"WindowClass.CF, WindowClass.FCF or WindowClass.FCA."
+            )
+        declared = next((vars(c)["step"] for c in type(self).__mro__ if "step" in vars(c)), None)
+        if not isinstance(declared, staticmethod):
+            raise QueryError(
+                f"The custom window {name} needs a static method `step(state, t, *values)` that "
+                f"returns the next state and a mark; found {declared!r}."
+            )
+        if not _is_tuple(self.columns, str):
+            raise QueryError(
+                f"The `columns` of the custom window {name} are {self.columns!r}: give a tuple of "
+                f"column names."
+            )
+        flag(self.partial, "partial")
+        if not _is_tuple(self.initial, (bool, int, float)):
+            raise QueryError(
+                f"The `initial` state of the custom window {name} is {self.initial!r}: give a "
+                f"tuple of numbers or booleans, so that `step` can be compiled."
+            )
+
+    def extent(self, seq: Ticks, first_t: Ticks, last_t: Ticks) -> tuple[Ticks, Ticks]:
+        """The extent: the times of the first and the last event in the window."""
+        return first_t, last_t
+
+    def __str__(self) -> str:
+        return call_text(type(self).__name__, *(getattr(self, f.name) for f in fields(self)))
+
+
+def _is_tuple(given: object, kind: type | tuple[type, ...]) -> bool:
+    return isinstance(given, tuple) and all(isinstance(item, kind) for item in given)

@@ -1,0 +1,148 @@
+"""Lengths of time, read once and in one place.
+
+People write `"1 hour 30 minutes"`, a `timedelta`, or a plain integer in the unit of their time
+column. Everything behind this module sees one integer, and remembers whether it came with a unit:
+a length with a unit counts microseconds and only fits a timestamp column.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from dataclasses import dataclass
+from datetime import timedelta
+from fractions import Fraction
+
+from paneflow.errors import QueryError
+
+_MICROSECONDS = {
+    "d": 86_400_000_000,
+    "h": 3_600_000_000,
+    "m": 60_000_000,
+    "s": 1_000_000,
+    "ms": 1_000,
+    "us": 1,
+}
+_NAMES = {
+    "d": ("d", "day", "days"),
+    "h": ("h", "hr", "hrs", "hour", "hours"),
+    "m": ("m", "min", "mins", "minute", "minutes"),
+    "s": ("s", "sec", "secs", "second", "seconds"),
+    "ms": ("ms", "msec", "millisecond", "milliseconds"),
+    "us": ("us", "µs", "μs", "usec", "microsecond", "microseconds"),
+}
+_UNITS = {name: _MICROSECONDS[unit] for unit, names in _NAMES.items() for name in names}
+_UNITS |= dict.fromkeys(("w", "week", "weeks"), 7 * _MICROSECONDS["d"])
+
+_PART = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([^\W\d_]+)\s*")
+
+# Bounds and sums of bounds stay within int64 for every length below this.
+_LARGEST = 2**62
+
+_EXPECTED = 'text such as "250 ms" or "1 hour 30 minutes", a timedelta, or an integer'
+
+
+@dataclass(frozen=True)
+class Duration:
+    """A length of time: `value` counts microseconds if `textual`, else the user's own unit.
+
+    >>> duration("1 hour 30 minutes")
+    Duration(value=5400000000, textual=True)
+    >>> str(duration("90 min")), int(duration("250 ms")), str(duration(5))
+    ('1h30m', 250000, '5')
+    """
+
+    value: int
+    textual: bool
+
+    def __int__(self) -> int:
+        return self.value
+
+    def __str__(self) -> str:
+        if not self.textual:
+            return str(self.value)
+        rest = abs(self.value)
+        parts = []
+        for unit, size in _MICROSECONDS.items():
+            number, rest = divmod(rest, size)
+            if number:
+                parts.append(f"{number}{unit}")
+        return ("-" if self.value < 0 else "") + ("".join(parts) or "0s")
+
+
+def duration(given: object, what: str = "range", *, least: int | None = 0) -> Duration:
+    """Read a length of time; `what` names it in errors, `least` is the smallest value allowed.
+
+    >>> duration("250 ms").value
+    250000
+    >>> duration("1h30m") == duration("1 hour 30 minutes") == duration("1.5 hours")
+    True
+    >>> duration(timedelta(seconds=2), "slide")
+    Duration(value=2000000, textual=True)
+    >>> duration(7)
+    Duration(value=7, textual=False)
+    """
+    length = _read(given, what)
+    if least is not None and length.value < least:
+        need = "more than 0" if least == 1 else f"at least {least}"
+        raise QueryError(f"The {what} was given as {given!r}, but it has to be {need}.")
+    if abs(length.value) > _LARGEST:
+        raise QueryError(
+            f"The {what} was given as {given!r}, which is too long: give at most 2**62 "
+            f"(in microseconds, or in the unit of an integer time column)."
+        )
+    return length
+
+
+def _read(given: object, what: str) -> Duration:
+    if isinstance(given, Duration):
+        return given
+    if isinstance(given, str):
+        return Duration(_parse(given, what), textual=True)
+    if isinstance(given, timedelta):
+        value, rest = divmod(given, timedelta(microseconds=1))
+        if rest:
+            raise _too_fine(given, what)
+        return Duration(int(value), textual=True)
+    if not isinstance(given, bool):
+        try:
+            return Duration(operator.index(given), textual=False)  # type: ignore[arg-type]
+        except TypeError:
+            pass
+    raise QueryError(
+        f"The {what} was given as {given!r} ({type(given).__name__}): give {_EXPECTED} "
+        f"in the unit of the time column."
+    )
+
+
+def _parse(text: str, what: str) -> int:
+    body = text.strip()
+    sign = -1 if body.startswith("-") else 1
+    body = body.removeprefix("-")
+    total, at = Fraction(0), 0
+    while match := _PART.match(body, at):
+        number, unit = match.groups()
+        # Only whole words ignore case: "5M" is not five minutes to everybody.
+        size = _UNITS.get(unit if len(unit) <= 2 else unit.lower())
+        if size is None:
+            raise QueryError(
+                f"The {what} was given as {text!r}, but {unit!r} is not a unit with a fixed "
+                f"length: use weeks, days, hours, minutes, seconds, ms or us."
+            )
+        total += Fraction(number) * size
+        at = match.end()
+    if at == 0 or at < len(body):
+        raise QueryError(
+            f"The {what} was given as {text!r}, which cannot be read: give {_EXPECTED} "
+            f"(without quotes) in the unit of the time column."
+        )
+    if total.denominator != 1:
+        raise _too_fine(text, what)
+    return sign * int(total)
+
+
+def _too_fine(given: object, what: str) -> QueryError:
+    return QueryError(
+        f"The {what} was given as {given!r}, which is not a whole number of microseconds: "
+        f"times are kept in microseconds, so round it."
+    )

@@ -1,0 +1,49 @@
+"""Windows that end where the events say so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from paneflow.windows._checks import column_name, flag
+from paneflow.windows.window import Ticks, Window, WindowClass, call_text
+
+
+@dataclass(frozen=True)
+class Punctuation(Window):
+    """A window holds the events after one mark, up to and including the next.
+
+    A mark is an event whose boolean column is true.
+    """
+
+    window_class: ClassVar[WindowClass] = WindowClass.FCF
+
+    column: str
+    partial: bool
+
+    def __post_init__(self) -> None:
+        column_name(self.column, "punctuation")
+        flag(self.partial, "partial")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (self.column,)
+
+    def extent(self, seq: Ticks, first_t: Ticks, last_t: Ticks) -> tuple[Ticks, Ticks]:
+        """The extent: the times of the first and the last event in the window."""
+        return first_t, last_t
+
+    def __str__(self) -> str:
+        options = {"partial": True} if self.partial else {}
+        return call_text("punctuation", self.column, **options)
+
+
+def punctuation(column: str, partial: bool = False) -> Punctuation:
+    """A window that ends with every event whose boolean `column` is true.
+
+    `partial=True` also emits the events after the last mark of a finite input.
+
+    >>> str(punctuation("lap_done"))
+    'punctuation(lap_done)'
+    """
+    return Punctuation(column=column_name(column, "punctuation"), partial=partial)

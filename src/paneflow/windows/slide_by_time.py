@@ -1,0 +1,49 @@
+"""Windows of so many events that are asked for at regular times."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from paneflow.windows._checks import whole_number
+from paneflow.windows.duration import Duration, duration
+from paneflow.windows.window import Ticks, Window, WindowClass, call_text
+
+
+@dataclass(frozen=True)
+class SlideByTime(Window):
+    """Window w holds the last `size` events before the boundary `offset + (w+1)*slide`.
+
+    Boundaries with no new event since the one before them are skipped.
+    """
+
+    window_class: ClassVar[WindowClass] = WindowClass.FCA
+
+    size: int
+    slide: Duration
+    offset: Duration
+
+    def __post_init__(self) -> None:
+        whole_number(self.size, "size")
+        duration(self.slide, "slide", least=1)
+
+    def extent(self, seq: Ticks, first_t: Ticks, last_t: Ticks) -> tuple[Ticks, Ticks]:
+        """The extent: from the first event in the window to the boundary."""
+        return first_t, seq * self.slide.value + (self.offset.value + self.slide.value)
+
+    def __str__(self) -> str:
+        shifted = {"offset": self.offset} if self.offset.value else {}
+        return call_text("slide_by_time", self.size, self.slide, **shifted)
+
+
+def slide_by_time(size: int, slide: object, offset: object = 0) -> SlideByTime:
+    """The last `size` events of a key, asked for every `slide` of time.
+
+    >>> str(slide_by_time(100, "1 minute"))
+    'slide_by_time(100, 1m)'
+    """
+    return SlideByTime(
+        size=whole_number(size, "size"),
+        slide=duration(slide, "slide", least=1),
+        offset=duration(offset, "offset", least=None),
+    )

@@ -1,0 +1,100 @@
+"""What every window has in common: its class, its extent, its label, the columns it reads.
+
+A window is a value: a frozen dataclass that says what is asked, never how it is answered. Slicers
+and engines read its fields. Three words recur in this room:
+
+- *class*: how much of the stream has to be known before a window's bounds are known;
+- *extent*: the `start` and `end` that a result row shows;
+- *mapping* and *edges*: for context-free windows, which windows an event belongs to, and where
+  slices must be cut so that no window begins or ends inside one.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields
+from enum import Enum, IntFlag
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from paneflow.windows.duration import Duration
+
+Ticks = TypeVar("Ticks", int, npt.NDArray[np.int64])
+"""Times or window numbers: one of them, or a whole column."""
+
+
+class WindowClass(Enum):
+    """The class of a window: what has to be known before its bounds are known.
+
+    >>> from paneflow import windows as W
+    >>> W.sliding("1 hour", "1 second").window_class
+    <WindowClass.CF: 'context free'>
+    """
+
+    CF = "context free"
+    FCF = "forward-context free"
+    FCA = "forward-context aware"
+
+
+class Mark(IntFlag):
+    """What an event does to the open windows of a custom window; flags may be combined.
+
+    They are applied in the order CLOSE_BEFORE, OPEN, CLOSE_AFTER. A close when no window is open
+    does nothing.
+    """
+
+    KEEP = 0
+    CLOSE_BEFORE = 1
+    OPEN = 2
+    CLOSE_AFTER = 4
+
+
+# The same as plain integers: Numba compiles these inside a custom window's step, but no flags.
+KEEP = 0
+CLOSE_BEFORE = 1
+OPEN = 2
+CLOSE_AFTER = 4
+
+
+@dataclass(frozen=True)
+class Window(ABC):
+    """A kind of window with its parameters. `str(window)` is its default label."""
+
+    window_class: ClassVar[WindowClass]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The value columns the window reads to find its bounds; empty for most kinds."""
+        return ()
+
+    @property
+    def needs_timestamps(self) -> bool:
+        """Whether a duration over the time column was given as text or `timedelta`.
+
+        Such a duration has no meaning over an integer time column, whose unit is the user's own.
+        """
+        given = (getattr(self, field.name) for field in fields(self))
+        return any(isinstance(value, Duration) and value.textual for value in given)
+
+    @abstractmethod
+    def extent(self, seq: Ticks, first_t: Ticks, last_t: Ticks) -> tuple[Ticks, Ticks]:
+        """The extent: `start` and `end` of window `seq`, whose events span `first_t..last_t`.
+
+        Takes and gives integers, or int64 arrays for many windows at once.
+        """
+
+    @abstractmethod
+    def __str__(self) -> str: ...
+
+
+def call_text(name: str, *arguments: object, **options: Any) -> str:
+    """The text of a constructor call, which is how windows are labelled.
+
+    >>> call_text("count", 4, 2, partial=True)
+    'count(4, 2, partial=True)'
+    """
+    shown = [str(argument) for argument in arguments]
+    shown += [f"{option}={value}" for option, value in options.items()]
+    return f"{name}({', '.join(shown)})"

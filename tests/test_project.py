@@ -1,0 +1,85 @@
+"""The project keeps its own promises: the lock, the Makefile, the layering, the README."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def run(*command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def declared() -> list[Requirement]:
+    """What pyproject.toml asks for in development, with `paneflow[extra]` spelled out."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+    def spell_out(lines: list[str]) -> Iterator[Requirement]:
+        for requirement in map(Requirement, lines):
+            if requirement.name == project["name"]:
+                for extra in sorted(requirement.extras):
+                    yield from spell_out(project["optional-dependencies"][extra])
+            else:
+                yield requirement
+
+    return [
+        *spell_out(project["dependencies"]),
+        *spell_out(project["optional-dependencies"]["dev"]),
+    ]
+
+
+def locked() -> dict[str, set[str]]:
+    """The versions the lock gives each package (more than one if they differ by platform)."""
+    versions: dict[str, set[str]] = {}
+    for name, version in re.findall(
+        r"^([A-Za-z0-9._-]+)==([^\s;]+)", (ROOT / "requirements.lock").read_text(), re.MULTILINE
+    ):
+        versions.setdefault(canonicalize_name(name), set()).add(version)
+    return versions
+
+
+@pytest.mark.parametrize("requirement", declared(), ids=str)
+def test_lock_covers_every_declared_dependency(requirement: Requirement) -> None:
+    versions = locked().get(canonicalize_name(requirement.name))
+    assert versions, f"{requirement.name} is not in requirements.lock: run `make lock`"
+    assert all(requirement.specifier.contains(version, prereleases=True) for version in versions)
+
+
+def test_lock_names_no_host() -> None:
+    assert "://" not in (ROOT / "requirements.lock").read_text()
+
+
+def test_make_alone_explains_every_target() -> None:
+    answer = run("make")
+    assert answer.returncode == 0, answer.stderr
+    phony = re.search(r"^\.PHONY: (.+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert phony
+    explained = set(re.findall(r"^  ([a-z-]+) +\S", answer.stdout, re.MULTILINE))
+    assert explained == set(phony[1].split())
+
+
+def test_ci_runs_the_test_command_of_the_readme() -> None:
+    assert "make test" in (ROOT / ".ci" / "run").read_text().splitlines()
+    assert re.search(r"^make test\b", (ROOT / "README.md").read_text(), re.MULTILINE)
+
+
+def test_rooms_import_only_the_rooms_below_them() -> None:
+    answer = run(str(Path(sys.executable).with_name("lint-imports")), "--no-cache")
+    assert answer.returncode == 0, answer.stdout
+
+
+def test_readme_example_runs() -> None:
+    (example,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    names: dict[str, object] = {}
+    exec(compile(example, "README.md", "exec"), names)
+    assert names["rows"]
