@@ -52,11 +52,13 @@ CONVERGED = 1e-8
 NARROWEST = math.log(1.0 - math.cos(math.pi / CELLS))
 #: A few roundings of a double.
 ROUNDING = 2.0**-51
-#: A moment of which less is known says nothing.
-LARGEST_ERROR = 2.0**-5
-#: Moments are rounded to some four times their error, if that is between these bounds.
+#: Moments known less well are dropped. Mean and variance are worth keeping even if they are
+#: vague; higher moments of which little is known do more harm than good.
+LARGEST_ERROR = 2.0**-16
+LARGEST_ERROR_OF_VARIANCE = 2.0**-6
+#: Moments are rounded to some four times their error, within these bounds.
 FINEST_GRID = 2.0**-30
-COARSEST_GRID = 2.0**-16
+COARSEST_GRID = 2.0**-14
 
 
 class _Space(NamedTuple):
@@ -80,10 +82,10 @@ class _Space(NamedTuple):
     step: Floats
     best: Floats
     trial: Floats
-    points: Floats  # rows: points, how many values lie at or below each, scratch
+    points: Floats  # rows: points, how many values lie at or below each, inner points, masses
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _space(k: int) -> _Space:
     basis = np.empty((2 * k + 1, CELLS))
     widths = np.empty(CELLS)
@@ -122,11 +124,11 @@ def _space(k: int) -> _Space:
         np.empty(k + 1),
         np.empty(k + 1),
         np.empty(k + 1),
-        np.empty((3, k // 2 + 3)),
+        np.empty((4, k // 2 + 3)),
     )
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _usable(centre: float, half: float, count: float, errors: Floats) -> int:
     """How many moments survive rounding and overflow; fills in bounds on their errors.
 
@@ -144,13 +146,14 @@ def _usable(centre: float, half: float, count: float, errors: Floats) -> int:
     for i in range(1, len(errors)):
         power *= reach
         error *= growth
-        if error > LARGEST_ERROR or not 1e-280 < power * count < 1e300:
+        allowed = LARGEST_ERROR if i > 2 else LARGEST_ERROR_OF_VARIANCE
+        if error > allowed or not 1e-280 < power * count < 1e300:
             return i - 1
         errors[i] = error
     return len(errors) - 1
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _take_moments(
     centre: float, half: float, count: float, sums: Floats, k: int, space: _Space, moments: Floats
 ) -> None:
@@ -174,11 +177,11 @@ def _take_moments(
         moments[i] = min(max(total, -1.0), 1.0)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _round(k: int, moments: Floats, errors: Floats) -> None:
     """Put moments on grids coarser than their errors, in place.
 
-    On either side of a grid's step estimates jump, so it must not be too coarse.
+    A coarse grid would move the estimate more than the error does: there it is left out.
     """
     for i in range(1, k + 1):
         grid = max(2.0 ** math.ceil(math.log2(4.0 * errors[i])), FINEST_GRID)
@@ -186,15 +189,15 @@ def _round(k: int, moments: Floats, errors: Floats) -> None:
             moments[i] = np.rint(moments[i] / grid) * grid
 
 
-@njit(cache=True, nogil=True)
-def _potential(l: Floats, k: int, moments: Floats, space: _Space) -> float:
-    """What Newton minimises, at l; fills in the weights of the cells."""
+@njit(cache=True, nogil=True, error_model="numpy")
+def _potential(multipliers: Floats, k: int, moments: Floats, space: _Space) -> float:
+    """What Newton minimises; fills in the weights of the cells."""
     exponents, weights = space.exponents, space.weights
     exponents[:] = 0.0
     for i in range(1, k + 1):
-        factor = l[i]
+        multiplier = multipliers[i]
         for j in range(CELLS):
-            exponents[j] += factor * space.basis[i, j]
+            exponents[j] += multiplier * space.basis[i, j]
     top = exponents.max()
     total = 0.0
     for j in range(CELLS):
@@ -204,11 +207,11 @@ def _potential(l: Floats, k: int, moments: Floats, space: _Space) -> float:
         weights[j] /= total
     value = math.log(total) + top
     for i in range(1, k + 1):
-        value -= l[i] * moments[i]
-    return value
+        value -= multipliers[i] * moments[i]
+    return float(value)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _newton_step(k: int, moments: Floats, space: _Space) -> float:
     """Fills in the step from where the weights stand; the decrement squared, -1 if there is none.
 
@@ -245,12 +248,12 @@ def _newton_step(k: int, moments: Floats, space: _Space) -> float:
     return decrement
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _newton(k: int, moments: Floats, space: _Space) -> tuple[bool, float]:
     """Whether k moments can be met, and the potential there; leaves the weights of the cells."""
-    l, trial, step = space.best, space.trial, space.step
-    l[:] = 0.0
-    value = _potential(l, k, moments, space)
+    best, trial, step = space.best, space.trial, space.step
+    best[:] = 0.0
+    value = _potential(best, k, moments, space)
     attempts = ATTEMPTS
     while attempts > 0:
         decrement = _newton_step(k, moments, space)
@@ -264,7 +267,7 @@ def _newton(k: int, moments: Floats, space: _Space) -> tuple[bool, float]:
         size = 1.0
         while True:
             for i in range(1, k + 1):
-                trial[i] = l[i] + size * step[i]
+                trial[i] = best[i] + size * step[i]
             reached = _potential(trial, k, moments, space)
             attempts -= 1
             if reached <= value - 0.25 * size * decrement:
@@ -272,12 +275,12 @@ def _newton(k: int, moments: Floats, space: _Space) -> tuple[bool, float]:
             size *= 0.5
             if size < 1e-3:
                 return False, value
-        l[:] = trial
+        best[:] = trial
         value = reached
     return False, value
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _fewer(k: int, moments: Floats, space: _Space) -> float:
     """The weights of the cells from as many of the first k moments as can be met."""
     while k > 0:
@@ -288,8 +291,10 @@ def _fewer(k: int, moments: Floats, space: _Space) -> float:
     return _newton(0, moments, space)[1]
 
 
-@njit(cache=True, nogil=True)
-def _density(k: int, half: float, log_k: int, log_centre: float, log_half: float, space: _Space) -> bool:
+@njit(cache=True, nogil=True, error_model="numpy")
+def _density(
+    k: int, half: float, log_k: int, log_centre: float, log_half: float, space: _Space
+) -> bool:
     """The weights of the cells in the domain that fits; whether it is that of logarithms."""
     met, value = _newton(k, space.moments, space)
     if log_k == 0:
@@ -312,16 +317,16 @@ def _density(k: int, half: float, log_k: int, log_centre: float, log_half: float
     return log_met
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _series(coefficients: Floats, degree: int, u: float) -> float:
     """A Chebyshev series at u, by Clenshaw's recurrence."""
     b, b1 = 0.0, 0.0
     for i in range(degree, 0, -1):
         b, b1 = 2.0 * u * b - b1 + coefficients[i], b
-    return u * b - b1 + coefficients[0]
+    return u * b - b1 + float(coefficients[0])
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _points(k: int, moments: Floats, errors: Floats, count: float, space: _Space) -> int:
     """How many points the window consists of, if the moments say so; 0 if they do not.
 
@@ -330,7 +335,7 @@ def _points(k: int, moments: Floats, errors: Floats, count: float, space: _Space
     them: its norm is zero, and they are its roots. Roots of one degree lie between those of the
     next, which makes them easy to find.
     """
-    points, at_or_below, inner = space.points[0], space.points[1], space.points[2]
+    points, inner = space.points[0], space.points[2]
     gram, polynomial = space.hessian, space.step
     last, scale = 1.0, 1.0
     for m in range((k - 2) // 2 + 1):
@@ -374,13 +379,13 @@ def _points(k: int, moments: Floats, errors: Floats, count: float, space: _Space
     return 0
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _inner(i: int, moments: Floats) -> float:
     """The mean of (1 - u^2) * T_i(u)."""
-    return 0.5 * moments[i] - 0.25 * (moments[i + 2] + moments[abs(i - 2)])
+    return float(0.5 * moments[i] - 0.25 * (moments[i + 2] + moments[abs(i - 2)]))
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _root(polynomial: Floats, degree: int, low: float, high: float) -> float:
     """The root between low and high, by bisection."""
     rising = _series(polynomial, degree, high) > 0.0
@@ -393,12 +398,15 @@ def _root(polynomial: Floats, degree: int, low: float, high: float) -> float:
     return 0.5 * (low + high)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _count_points(m: int, moments: Floats, count: float, space: _Space) -> int:
     """How many values lie at each of the m inner points and at the extremes."""
-    points, at_or_below, inner = space.points[0], space.points[1], space.points[2]
+    points, at_or_below = space.points[0], space.points[1]
+    inner, masses = space.points[2], space.points[3]
     polynomial = space.step
     inner_mass, inner_mean = 0.0, 0.0
+    if m + 2 > count:
+        return 0
     for r in range(m):
         # The mass at a point is the mean of the polynomial that is 1 there and 0 at the others.
         # Multiplying by u - p takes T_i to (T_{i+1} + T_{|i-1|}) / 2 - p T_i.
@@ -421,15 +429,15 @@ def _count_points(m: int, moments: Floats, count: float, space: _Space) -> int:
         mass = total / (1.0 - inner[r] * inner[r])
         if not 0.0 < mass < 1.0:
             return 0
-        at_or_below[r + 1] = mass
+        masses[r] = mass
         inner_mass += mass
         inner_mean += mass * inner[r]
-    low = 0.5 * (1.0 - inner_mass - (moments[1] - inner_mean))
-    below = low
-    at_or_below[0] = np.rint(low * count)
-    for r in range(m):
-        below += at_or_below[r + 1]
-        at_or_below[r + 1] = np.rint(below * count)
+    below = 0.5 * (1.0 - inner_mass - (moments[1] - inner_mean))
+    masses[m] = 0.0
+    for r in range(m + 1):
+        # There is a value at every point, so at least r + 1 up to here and m + 1 - r above.
+        at_or_below[r] = min(max(np.rint(below * count), r + 1.0), count - (m + 1 - r))
+        below += masses[r]
     at_or_below[m + 1] = count
     points[0] = -1.0
     points[1 : m + 1] = inner[:m]
@@ -437,7 +445,7 @@ def _count_points(m: int, moments: Floats, count: float, space: _Space) -> int:
     return m + 2
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _log_mean(
     low: float, centre: float, half: float, size: int, count: float, space: _Space
 ) -> float:
@@ -450,7 +458,7 @@ def _log_mean(
     return total / count
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _read_points(q: float, count: float, size: int, space: _Space) -> float:
     """The exact quantile of the points, as `quantile` defines it."""
     points, at_or_below = space.points[0], space.points[1]
@@ -460,30 +468,30 @@ def _read_points(q: float, count: float, size: int, space: _Space) -> float:
     while r < size - 1 and at_or_below[r] <= whole:
         r += 1
     if r == size - 1 or at_or_below[r] > whole + 1.0:
-        return points[r]
-    return points[r] + (points[r + 1] - points[r]) * (position - whole)
+        return float(points[r])
+    return float(points[r] + (points[r + 1] - points[r]) * (position - whole))
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _read_density(q: float, weights: Floats, edges: Floats) -> float:
     """Where the distribution function reaches q; mass is spread evenly over its cell."""
     below = 0.0
     for j in range(CELLS):
         if below + weights[j] >= q:
             share = min(max((q - below) / weights[j], 0.0), 1.0) if weights[j] > 0.0 else 0.0
-            return min(edges[j] + (edges[j + 1] - edges[j]) * share, edges[j + 1])
+            return float(min(edges[j] + (edges[j + 1] - edges[j]) * share, edges[j + 1]))
         below += weights[j]
     return 1.0
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _line(low: float, high: float, share: float) -> float:
     """A point between two values; halves keep their difference from overflowing."""
     point = 2.0 * (0.5 * low + (0.5 * high - 0.5 * low) * share)
     return min(max(point, low), high)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _solve(
     low: float,
     high: float,
@@ -496,7 +504,7 @@ def _solve(
 ) -> None:
     """Fills in the quantiles of one window of several values that are not all equal."""
     centre, half = 0.5 * low + 0.5 * high, 0.5 * high - 0.5 * low
-    k = _usable(centre, half, count, space.errors) if half > 0.0 else 0
+    k = _usable(centre, half, count, space.errors)
     _take_moments(centre, half, count, powers, k, space, space.moments)
     size, log_k, log_centre, log_half = 0, 0, 0.0, 0.0
     # Over less than an octave a logarithm is nearly a straight line and tells nothing new.
@@ -520,15 +528,19 @@ def _solve(
         logarithmic = _density(k, half, log_k, log_centre, log_half, space)
     for j in range(len(qs)):
         q = qs[j]
+        if q <= 0.0 or q >= 1.0:
+            out[j] = low if q <= 0.0 else high
+            continue
         if size > 0:
             u = _read_points(q, count, size, space)
         else:
             u = _read_density(q, space.weights, space.edges)
         x = math.exp(log_centre + log_half * u) if logarithmic else centre + half * u
-        out[j] = min(max(x, low), high)
+        # At the extremes arithmetic would be off by a rounding.
+        out[j] = low if u <= -1.0 else high if u >= 1.0 else min(max(x, low), high)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def quantiles(
     minimum: Floats, maximum: Floats, count: Floats, powers: Floats, logs: Floats, qs: Floats
 ) -> Floats:
@@ -556,7 +568,7 @@ def quantiles(
         if low == high:
             out[w] = low
             continue
-        if size <= 3.0:
+        if size <= 3.0 or 0.5 * high == 0.5 * low:
             # Two values are the extremes; of three, the sum gives the one between.
             middle = powers[w, 0] - low - high if size == 3.0 else _line(low, high, 0.5)
             middle = min(max(middle, low), high)

@@ -110,7 +110,7 @@ def compile_loop(
     compiled: bool = True,
 ) -> Callable[..., Any]:
     """The function `name` that a text defines, around functions it calls by the given names."""
-    exported = functions_text(functions) if compiled else None
+    exported = _exported(tuple(functions.items())) if compiled else None
     text = HEADER.format(title=title) + (exported or "")
     text += glue + "\n\n@compiled\n" + textwrap.dedent(loop).strip() + "\n"
     if exported is None:
@@ -149,6 +149,11 @@ def _glue(operator: Operator) -> str:
             r = user_combine(p{unwrap}, q{unwrap})
             return {typed}
         """)
+
+
+@functools.lru_cache(maxsize=512)
+def _exported(functions: tuple[tuple[str, Callable[..., Any]], ...]) -> str | None:
+    return functions_text(dict(functions))
 
 
 @functools.cache

@@ -52,16 +52,17 @@ def _logarithm(x):  # type: ignore[no-untyped-def]
 
 
 def _lift_deviation(x):  # type: ignore[no-untyped-def]
-    return 1, x, 0.0
+    # x - x is zero, but NaN for what has no deviation: infinities and NaN.
+    return 1, x, x - x
 
 
 def _absorb_deviation(p, x):  # type: ignore[no-untyped-def]
     n, total, squares = p
     if n == 0:
-        return 1, x, 0.0
+        return 1, x, x - x
     # Chan's formula for one more value, from sums rather than means: n+1 values in all.
     gap = n * x - total
-    return n + 1, total + x, squares + gap * gap / (n * (n + 1.0))
+    return n + 1, total + x, squares + gap * gap / (n * (n + 1.0)) + (x - x)
 
 
 def _combine_deviation(p, q):  # type: ignore[no-untyped-def]

@@ -6,19 +6,15 @@ a range of positions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-import numba
 import numpy as np
 import pyarrow as pa
 
 from paneflow.aggregates.operator import Array
-from paneflow.slicing.columns import Column
 from paneflow.slicing.keys import encode_keys
-from paneflow.slicing.ordering import is_sorted, stable_order
+from paneflow.slicing.ordering import is_sorted, scatter, stable_places
 from paneflow.slicing.times import read_times
-
-compiled = numba.njit(nogil=True, cache=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,10 +23,15 @@ class Events:
 
     keys: pa.Table
     key_offsets: Array
-    order: Array | None
+    places: Array | None
+    """Where each row of the table stands in total order; None if they stand so already."""
     t: Array
     last: Array
     """The latest time within each row: the time itself, but for rows that are slices."""
+
+    def arrange(self, values: Array) -> Array:
+        """A column of the table in total order."""
+        return values if self.places is None else scatter(values, self.places)
 
     def parts(self, wanted: int) -> list[Part]:
         """Whole keys dealt out into at most `wanted` ranges of about as many events each."""
@@ -42,14 +43,13 @@ class Events:
         return [Part(self, a, b) for a, b in zip(edges, edges[1:], strict=False)]
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Part:
     """The events of some neighbouring keys, worked on as a whole by one thread."""
 
     events: Events
     first_key: int
     end_key: int
-    _presence: dict[tuple[str, ...], Presence] = field(default_factory=dict)
 
     @property
     def start(self) -> int:
@@ -73,19 +73,9 @@ class Part:
     def last(self) -> Array:
         return self.events.last[self.start : self.end]
 
-    def sorted(self, values: Array) -> Array:
-        """A column of the table, for the events of this part in order."""
-        if self.events.order is None:
-            return values[self.start : self.end]
-        return take(values, self.events.order[self.start : self.end])
-
-    def presence(self, columns: tuple[Column, ...]) -> Presence:
-        """Which events have a value in each of the columns."""
-        names = tuple(c.name for c in columns)
-        if names not in self._presence:
-            masks = [self.sorted(c.valid) for c in columns if c.valid is not None]
-            self._presence[names] = Presence(np.logical_and.reduce(masks) if masks else None)
-        return self._presence[names]
+    def mine(self, arranged: Array) -> Array:
+        """The events of this part, of a column in total order."""
+        return arranged[self.start : self.end]
 
 
 class Presence:
@@ -117,35 +107,17 @@ def read_events(table: pa.Table, key: tuple[str, ...], time: str) -> Events:
 def order_events(codes: Array, keys: pa.Table, t: Array, last: Array) -> Events:
     """Rows with key codes and times, in total order; rows may be slices that end at `last`."""
     distinct = keys.num_rows if keys.num_columns else 1
-    order = _order(codes, t, distinct)
+    places = _places(codes, t, distinct)
     offsets = np.zeros(distinct + 1, np.int64)
     np.cumsum(np.bincount(codes, minlength=distinct), out=offsets[1:])
-    sorted_t = t if order is None else take(t, order)
-    if last is t:
-        return Events(keys, offsets, order, sorted_t, sorted_t)
-    return Events(keys, offsets, order, sorted_t, last if order is None else take(last, order))
+    if places is None:
+        return Events(keys, offsets, None, t, last)
+    sorted_t = scatter(t, places)
+    return Events(keys, offsets, places, sorted_t, sorted_t if last is t else scatter(last, places))
 
 
-def _order(codes: Array, t: Array, keys: int) -> Array | None:
+def _places(codes: Array, t: Array, keys: int) -> Array | None:
     if keys <= 1:
-        return stable_order([t], len(t))
+        return stable_places([t], len(t))
     # Tables mostly come in order of time: then a stable sort by key alone is enough.
-    if is_sorted(t):
-        return stable_order([codes], len(t))
-    return stable_order([codes, t], len(t))
-
-
-@compiled
-def _take(values, order, out):  # type: ignore[no-untyped-def]
-    for i in range(len(order)):
-        out[i] = values[order[i]]
-
-
-def take(values: Array, order: Array) -> Array:
-    """values[order], without the checks that make NumPy's own slower and hold the GIL."""
-    if values.dtype == object or values.ndim > 1:
-        picked: Array = values[order]
-        return picked
-    out = np.empty(len(order), values.dtype)
-    _take(values, order, out)
-    return out
+    return stable_places([codes] if is_sorted(t) else [codes, t], len(t))

@@ -13,7 +13,6 @@ import numpy as np
 
 from paneflow.aggregates.kernels import Shape, kernel
 from paneflow.aggregates.operator import Array, Operator, Partials
-from paneflow.slicing.bounds.ranges import Ranges
 
 compiled = numba.njit(nogil=True, cache=True)
 
@@ -31,7 +30,7 @@ def loop(shape: Shape) -> str:
 
 def fold(operator: Operator, inputs: Sequence[Array], edges: Array) -> Partials:
     """The partial of the events between each two edges."""
-    partials = operator.empty(len(edges) - 1)
+    partials = operator.empty(max(len(edges) - 1, 0))
     if operator.fold_many is not None:
         for s, (a, b) in enumerate(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)):
             partials[0][s] = operator.fold_many(*(v[a:b] for v in inputs), *operator.parameters)
@@ -41,22 +40,41 @@ def fold(operator: Operator, inputs: Sequence[Array], edges: Array) -> Partials:
 
 
 class Edges:
-    """Where slices begin and end, and which slices each window is made of."""
+    """Where slices begin and end, and which slice begins at which position."""
 
-    def __init__(self, events: int, windows: Iterable[Ranges]) -> None:
-        marked = np.zeros(events + 1, np.bool_)
-        for ranges in windows:
-            _mark(ranges.lo, marked)
-            _mark(ranges.hi, marked)
-        self.positions = np.flatnonzero(marked)
-        self._slice = np.cumsum(marked) - 1
+    def __init__(self, events: int, bounds: Iterable[Array]) -> None:
+        self._slice = np.zeros(events + 1, np.int32)
+        for positions in bounds:
+            _mark(positions, self._slice)
+        self.positions = np.empty(events + 1, np.int64)
+        self.positions = self.positions[: _number(self._slice, self.positions)]
 
     def slices(self, positions: Array) -> Array:
         """The number of the slice that begins at each position."""
-        return self._slice[positions]
+        out = np.empty(len(positions), np.int64)
+        _look_up(self._slice, positions, out)
+        return out
 
 
 @compiled
 def _mark(positions, marked):  # type: ignore[no-untyped-def]
     for position in positions:
-        marked[position] = True
+        marked[position] = 1
+
+
+@compiled
+def _number(marked, positions):  # type: ignore[no-untyped-def]
+    """Replace each mark by its number, and list the marked positions."""
+    found = 0
+    for i in range(len(marked)):
+        if marked[i]:
+            positions[found] = i
+            marked[i] = found
+            found += 1
+    return found
+
+
+@compiled
+def _look_up(numbers, positions, out):  # type: ignore[no-untyped-def]
+    for i in range(len(positions)):
+        out[i] = numbers[positions[i]]

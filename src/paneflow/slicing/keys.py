@@ -60,11 +60,12 @@ def _encode_one(chunked: pa.ChunkedArray, name: str) -> tuple[Array, pa.Array]:
     encoded = chunked.combine_chunks().dictionary_encode(null_encoding="encode")
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.combine_chunks()
-    order = pc.sort_indices(encoded.dictionary, null_placement="at_start")
+    # The one null, if there is one, is sorted last; it belongs first.
+    order = np.roll(pc.sort_indices(encoded.dictionary).to_numpy(), encoded.dictionary.null_count)
     ranks = np.empty(len(order), np.int64)
-    ranks[order.to_numpy()] = np.arange(len(order))
+    ranks[order] = np.arange(len(order))
     codes = ranks[encoded.indices.to_numpy(zero_copy_only=False)]
-    return codes, encoded.dictionary.take(order)
+    return codes, encoded.dictionary.take(pa.array(order))
 
 
 def _dense(codes: Array, width: int) -> tuple[Array, Array]:

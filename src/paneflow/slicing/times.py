@@ -64,9 +64,10 @@ def read_times(table: pa.Table, column: str) -> Array:
     try:
         times = chunked.cast(kept.type).cast(pa.int64())
     except pa.ArrowInvalid:
+        advice = "round the times to microseconds" if kept.stamped else "use a coarser unit"
         raise InputError(
-            f"the time column {column!r} of type {chunked.type} does not fit into int64 "
-            f"{'microseconds: round the times to microseconds' if kept.stamped else ''} first"
+            f"the time column {column!r} of type {chunked.type} holds times that cannot be kept "
+            f"as int64{' microseconds' if kept.stamped else ''}: {advice}"
         ) from None
     array = times.combine_chunks() if times.num_chunks != 1 else times.chunk(0)
     values: Array = array.to_numpy(zero_copy_only=False)

@@ -145,11 +145,11 @@ def _concat(aggregate: Any, values: list[Any]) -> str:
 
 
 def _linear_regression(aggregate: Any, ys: list[Any], xs: list[Any]) -> dict[str, float] | None:
-    if len(set(map(order, xs))) == 1:  # also if there is but one event
+    if len(xs) < 2:
         return None
     mean_x, mean_y = _mean(aggregate, xs), _mean(aggregate, ys)
     squares = _float_sum([(x - mean_x) * (x - mean_x) for x in xs])
-    if squares == 0.0:  # so close together that float64 sees no difference
+    if squares == 0.0:  # all x are equal, or so close that float64 sees no difference
         return None
     products = _float_sum([(x - mean_x) * (y - mean_y) for x, y in zip(xs, ys, strict=True)])
     slope = products / squares

@@ -14,6 +14,8 @@ import pyarrow as pa
 
 from paneflow.errors import InputError
 
+FARTHEST = 2**61
+
 
 @dataclass(frozen=True)
 class Events:
@@ -86,6 +88,12 @@ def _times(column: pa.ChunkedArray[Any], name: str) -> list[int]:
             f"The time column {name!r} is null in row {times.index(None)}: every event needs a "
             f"time, so fill it in or drop the row."
         )
+    for row, t in enumerate(times):
+        if abs(t) > FARTHEST:
+            raise InputError(
+                f"The time column {name!r} is {t} in row {row}, too far from zero for bounds of "
+                f"windows to fit into int64 (at most 2**61): correct it, or use a coarser unit."
+            )
     return times
 
 
@@ -97,8 +105,9 @@ def _plain(column: pa.ChunkedArray[Any]) -> list[Any]:
     """A column as Python values; temporal ones as integers in their own unit."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    plain: pa.ChunkedArray[Any] = column.cast(_storage(column.type))
-    return plain.to_pylist()
+    stored: pa.ChunkedArray[Any] = column.cast(_storage(column.type))
+    plain: list[Any] = stored.to_pylist()
+    return plain
 
 
 def _as_int64(column: pa.ChunkedArray[Any], name: str) -> pa.ChunkedArray[Any]:

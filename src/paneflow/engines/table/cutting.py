@@ -18,7 +18,9 @@ from paneflow.aggregates.defined import Defined
 from paneflow.aggregates.kernels import functions_text
 from paneflow.aggregates.operator import TIME, Array, Operator, share
 from paneflow.engines.table.from_events import EventStore
+from paneflow.engines.table.store import column_set
 from paneflow.errors import UnsupportedError
+from paneflow.slicing.arranged import Arranged
 from paneflow.slicing.bounds import find_ranges
 from paneflow.slicing.columns import read_column
 from paneflow.slicing.events import Events, Part, read_events
@@ -39,11 +41,12 @@ def cut(query: Query, table: pa.Table) -> Slices:
     kinds = {name: column.kind for name, column in columns.items()}
     moment = time_type(table.schema.field(query.time).type, query.time)
     events = read_events(table, query.key, query.time)
+    arranged = Arranged(events, columns)
     blocks = []
     for slicing, windows in slicings(query.windows).items():
         (part,) = events.parts(1)
-        begins, starts = _begins(windows, part)
-        store = EventStore(part, columns)
+        begins, starts = _begins(windows, part, arranged)
+        store = EventStore(part, arranged)
         store.cut_at(begins)
         blocks.append(_block(query, slicing, events, store, begins, starts, kinds, moment))
     kept = [query.time, *query.key, *(n for n in names if n not in (query.time, *query.key))]
@@ -123,7 +126,7 @@ def stored_operators(query: Query, kinds: Kinds) -> dict[Operator, str]:
 
 def counted_columns(query: Query) -> dict[tuple[str, ...], str]:
     """The sets of columns whose non-null events are counted, and the column that holds it."""
-    sets = dict.fromkeys(a.columns for a in query.aggregates.values() if a.columns)
+    sets = dict.fromkeys(column_set(a.columns) for a in query.aggregates.values() if a.columns)
     return {columns: f"count({', '.join(columns)})" for columns in sets}
 
 
@@ -139,11 +142,13 @@ def sequence_columns(query: Query) -> dict[tuple[str, ...], str]:
     return {columns: f"values({', '.join(columns)})" for columns in kept}
 
 
-def _begins(windows: dict[str, Window], part: Part) -> tuple[Array, Array]:
+def _begins(
+    windows: dict[str, Window], part: Part, arranged: Arranged
+) -> tuple[Array, Array]:
     """Where slices begin among the events, and the time that stands for each."""
     (first, *_) = windows.values()
     if isinstance(first, Session):
-        begins = find_ranges(first, part, {}).lo
+        begins = find_ranges(first, part, arranged).lo
         return begins, part.t[begins]
     t = part.t
     starts = np.full(len(t), np.iinfo(np.int64).min)
@@ -239,5 +244,5 @@ def _sequences(
     times = moment.restore(store.times(columns))
     names = ["time", *(f"value_{k}" for k in range(len(arrays)))]
     events = pa.StructArray.from_arrays([times, *arrays], names=names)
-    offsets = np.append(at(begins), at(ends[-1:])).astype(np.int32)
+    offsets = at(np.append(begins, len(store.part.t))).astype(np.int32)
     return pa.ListArray.from_arrays(pa.array(offsets), events)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import pyarrow as pa
 
 from paneflow.aggregates.operator import TIME, Array, Operator, Partials
-from paneflow.engines.table.store import Positions, Runs
+from paneflow.engines.table.store import Positions, Runs, column_set
+from paneflow.slicing.arranged import Arranged
 from paneflow.slicing.bounds import find_ranges
 from paneflow.slicing.bounds.ranges import Ranges
 from paneflow.slicing.columns import Column
@@ -18,24 +17,24 @@ from paneflow.windows import Window
 
 
 class EventStore:
-    """Events of some keys, and the columns of the whole table they come from."""
+    """Events of some keys, among the columns of the whole table."""
 
-    def __init__(self, part: Part, columns: Mapping[str, Column]) -> None:
+    def __init__(self, part: Part, arranged: Arranged) -> None:
         self.part = part
-        self._columns = columns
+        self._arranged = arranged
         self._edges: Edges | None = None
-        self._inputs: dict[tuple[str, str, tuple[str, ...]], Array] = {}
+        self._presences: dict[tuple[str, ...], Presence] = {}
 
     def ranges(self, window: Window) -> Ranges:
-        return find_ranges(window, self.part, self._columns)
+        return find_ranges(window, self.part, self._arranged)
 
     def settle(self, ranges: list[Ranges]) -> None:
-        self._edges = Edges(len(self.part.t), ranges)
+        self._edges = Edges(len(self.part.t), [p for r in ranges for p in (r.lo, r.hi)])
 
     def cut_at(self, positions: Array) -> None:
         """Fix the slices by where they begin."""
-        everything = Ranges(positions, positions, positions, np.array([len(self.part.t)]))
-        self._edges = Edges(len(self.part.t), [everything])
+        n = len(self.part.t)
+        self._edges = Edges(n, [positions, np.array([n])])
 
     def counts(self, columns: tuple[str, ...], lo: Array, hi: Array) -> Array:
         presence = self._presence(columns)
@@ -45,21 +44,23 @@ class EventStore:
     def partials(self, operator: Operator) -> tuple[Partials, Positions]:
         assert self._edges is not None
         presence = self._presence(operator.columns)
-        inputs = [self._input(i.column, i.form, operator.columns) for i in operator.inputs]
+        inputs = [presence.keep(self._input(i.column, i.form)) for i in operator.inputs]
         edges = presence.position(self._edges.positions)
         return fold(operator, inputs, edges), self._edges.slices
 
     def runs(self, column: str) -> Runs:
-        ranks, values = self._columns[column].ranked
         presence = self._presence((column,))
-        mine = presence.keep(self.part.sorted(ranks))
-        ones = np.broadcast_to(np.int64(1), len(mine))
-        return Runs(mine, ones, values, self._columns[column], presence.position)
+        ranks = presence.keep(self.part.mine(self._arranged.ranks(column)))
+        ones = np.broadcast_to(np.int64(1), len(ranks))
+        read = self._arranged.columns[column]
+        return Runs(ranks, ones, read.ranked[1], read, presence.position)
 
     def sequences(self, columns: tuple[str, ...]) -> tuple[list[pa.Array], Positions]:
         presence = self._presence(columns)
-        kept = [presence.keep(self.part.sorted(self._columns[c].values)) for c in columns]
-        arrays = [self._columns[c].decode(k) for c, k in zip(columns, kept, strict=True)]
+        arrays = [
+            self._arranged.columns[c].decode(presence.keep(self._input(c, "value")))
+            for c in columns
+        ]
         return arrays, presence.position
 
     def times(self, columns: tuple[str, ...]) -> Array:
@@ -69,18 +70,17 @@ class EventStore:
     def held(self, operator: Operator, component: int) -> Column:
         name = operator.components[component].column
         assert name is not None
-        return self._columns[name]
+        return self._arranged.columns[name]
 
     def _presence(self, columns: tuple[str, ...]) -> Presence:
-        return self.part.presence(tuple(self._columns[c] for c in columns))
+        columns = column_set(columns)
+        if columns not in self._presences:
+            masks = [self._arranged.valid(c) for c in columns]
+            mine = [self.part.mine(mask) for mask in masks if mask is not None]
+            self._presences[columns] = Presence(np.logical_and.reduce(mine) if mine else None)
+        return self._presences[columns]
 
-    def _input(self, column: str, form: str, counted: tuple[str, ...]) -> Array:
-        """An operator's input; the same for all operators that ask for it alike."""
-        asked = (column, form, counted)
-        if asked not in self._inputs:
-            if column == TIME:
-                values = self.part.t
-            else:
-                values = self.part.sorted(self._columns[column].form(form))
-            self._inputs[asked] = self._presence(counted).keep(values)
-        return self._inputs[asked]
+    def _input(self, column: str, form: str) -> Array:
+        if column == TIME:
+            return self.part.t
+        return self.part.mine(self._arranged.form(column, form))

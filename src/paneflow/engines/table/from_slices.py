@@ -17,7 +17,8 @@ from paneflow.engines.table.cutting import (
     slicings,
     stored_operators,
 )
-from paneflow.engines.table.store import Positions, Runs
+from paneflow.engines.table.store import Positions, Runs, column_set
+from paneflow.slicing.arranged import Arranged
 from paneflow.slicing.bounds import find_ranges
 from paneflow.slicing.bounds.ranges import Ranges
 from paneflow.slicing.columns import Column, read_column
@@ -46,7 +47,7 @@ def read_slices(
     for slicing, windows in slicings(query.windows).items():
         rows = np.flatnonzero(labels == slicing)
         events = order_events(codes[rows], keys, start[rows], last[rows])
-        mine = rows if events.order is None else rows[events.order]
+        mine = events.arrange(rows)
         (part,) = events.parts(1)
         work.append((SliceStore(query, part, table.take(pa.array(mine)), slices.source), windows))
     return keys, work
@@ -67,13 +68,13 @@ class SliceStore:
 
     def ranges(self, window: Window) -> Ranges:
         # A slice lies wholly inside or outside each window, so its start can stand for it.
-        return find_ranges(window, self.part, {})
+        return find_ranges(window, self.part, Arranged(self.part.events, {}))
 
     def settle(self, ranges: list[Ranges]) -> None:
         """Nothing to do: slices are what they are."""
 
     def counts(self, columns: tuple[str, ...], lo: Array, hi: Array) -> Array:
-        name = self._counted[columns] if columns else ROWS
+        name = self._counted[column_set(columns)] if columns else ROWS
         before = np.zeros(self._table.num_rows + 1, np.int64)
         np.cumsum(self._table.column(name).to_numpy(), out=before[1:])
         counted: Array = before[hi] - before[lo]

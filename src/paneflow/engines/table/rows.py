@@ -11,8 +11,7 @@ import pyarrow as pa
 
 from paneflow.aggregates.operator import Array
 from paneflow.engines.table.windows import Block, Result
-from paneflow.slicing.events import take
-from paneflow.slicing.ordering import stable_order
+from paneflow.slicing.ordering import gather, stable_order
 from paneflow.slicing.times import TimeType
 from paneflow.windows import Sliding, Window
 
@@ -61,7 +60,7 @@ def _ordered(
     if len(windows) == 1 and isinstance(window := next(iter(windows.values())), Sliding):
         # One window whose end follows from its number: the numbers alone decide.
         order = stable_order([seq], len(seq))
-        seq = seq if order is None else take(seq, order)
+        seq = seq if order is None else gather(seq, order)
         start, end = window.extent(seq, seq, seq)
         return seq, start, end, np.zeros(len(seq), np.int32), order
     label = np.concatenate([b.label for b in blocks])
@@ -79,12 +78,12 @@ def _ordered(
     order = stable_order(fields, len(seq))
     if order is None:
         return seq, start, end, label, order
-    return take(seq, order), take(start, order), take(end, order), take(label, order), order
+    return gather(seq, order), gather(start, order), gather(end, order), gather(label, order), order
 
 
 def _gather(blocks: list[Block], column: str, order: Array | None) -> Array:
     values = np.concatenate([getattr(b, column) for b in blocks])
-    return values if order is None else take(values, order)
+    return values if order is None else gather(values, order)
 
 
 def _result(parts: list[Result], order: Array | None) -> pa.Array:
@@ -100,8 +99,8 @@ def _result(parts: list[Result], order: Array | None) -> pa.Array:
             [np.ones(len(p.values), np.bool_) if p.valid is None else p.valid for p in parts]
         )
     if order is not None:
-        values = take(values, order)
-        valid = None if valid is None else take(valid, order)
+        values = gather(values, order)
+        valid = None if valid is None else gather(valid, order)
     if parts[0].column is not None:
         return parts[0].column.decode(values, valid)
     return pa.array(values, mask=None if valid is None else ~valid)

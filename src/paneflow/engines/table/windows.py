@@ -56,7 +56,7 @@ def merge_windows(
     """All windows of a store's keys, with their results."""
     found = [store.ranges(window) for window in windows.values()]
     store.settle(found)
-    every = Ranges(*(np.concatenate(c) for c in zip(*(vars(r).values() for r in found), strict=True)))
+    every = Ranges.joined(found)
     lengths = [len(r) for r in found]
     merging = _Merging(store, every, lengths, kinds, merge)
     spans = [_span(w, r, store) for w, r in zip(windows.values(), found, strict=True)]
@@ -91,6 +91,7 @@ class _Merging:
         self._every = every
         self._kinds = kinds
         self._merge = merge
+        self._slices: tuple[Array, Array] | None = None
         ends = np.cumsum(lengths)
         self._spans = [
             slice(int(end) - length, int(end)) for end, length in zip(ends, lengths, strict=True)
@@ -134,23 +135,24 @@ class _Merging:
     def _merged(self, operator: Operator) -> Partials:
         """One operator's partials, merged for the windows of every label."""
         partials, at = self._store.partials(operator)
-        lo, hi = at(self._every.lo), at(self._every.hi)
-        merged = operator.empty(len(lo))
+        if self._slices is None:
+            self._slices = at(self._every.lo), at(self._every.hi)
+        lo, hi = self._slices
         slices = len(partials[0])
         mergers: dict[str, Merger] = {}
+        merged = []
         for span in self._spans:
             rows = span.stop - span.start
-            if rows == 0:
-                continue
             name = self._merge
             if name == "auto":
-                length = float(np.mean(hi[span] - lo[span]))
+                length = int((hi[span] - lo[span]).sum()) / max(rows, 1)
                 name = choose_merge(rows, slices, length)
             if name not in mergers:
                 mergers[name] = MERGERS[name](operator, partials)
-            for column, values in zip(merged, mergers[name].merge(lo[span], hi[span]), strict=True):
-                column[span] = values
-        return merged
+            merged.append(mergers[name].merge(lo[span], hi[span]))
+        if len(merged) == 1:
+            return merged[0]
+        return tuple(np.concatenate(columns) for columns in zip(*merged, strict=True))
 
     def _multiset(self, aggregate: Multiset) -> Result:
         runs = self._store.runs(aggregate.columns[0])
@@ -171,7 +173,9 @@ class _Merging:
             values = each("quantiles", runs.values.astype(np.float64), qs)
             if aggregate.single:
                 return Result(values[:, 0], n > 0)
-            return Result(_lists(pa.array(values.ravel()), np.where(n > 0, len(qs), 0)), None)
+            counted = n > 0
+            flat = pa.array(values[counted].ravel())
+            return Result(_lists(flat, np.where(counted, len(qs), 0)), None)
         if isinstance(aggregate, Mode):
             return Result(runs.values[each("modes", distinct)], n > 0, runs.column)
         if isinstance(aggregate, Distinct):

@@ -7,12 +7,12 @@ left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
+from paneflow.slicing.arranged import Arranged
 from paneflow.slicing.bounds import by_event, by_mark, by_step, by_time
 from paneflow.slicing.bounds.ranges import Ranges
-from paneflow.slicing.columns import Column
 from paneflow.slicing.events import Part
 from paneflow.windows import (
     Count,
@@ -26,7 +26,7 @@ from paneflow.windows import (
     Window,
 )
 
-Finder = Callable[[Any, Part, Mapping[str, Column]], Ranges]
+Finder = Callable[[Any, Part, Arranged], Ranges]
 
 FINDERS: dict[type[Window], Finder] = {
     Sliding: by_time.sliding,
@@ -40,7 +40,7 @@ FINDERS: dict[type[Window], Finder] = {
 }
 
 
-def find_ranges(window: Window, part: Part, columns: Mapping[str, Column]) -> Ranges:
+def find_ranges(window: Window, part: Part, columns: Arranged) -> Ranges:
     """The windows of a part, key by key."""
     kind = Custom if isinstance(window, Custom) else type(window)
     return FINDERS[kind](window, part, columns)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numba
@@ -11,6 +10,7 @@ import numpy as np
 from paneflow.aggregates.operator import Array
 from paneflow.aggregates.values import Kind
 from paneflow.errors import InputError
+from paneflow.slicing.arranged import Arranged
 from paneflow.slicing.bounds.ranges import Ranges
 from paneflow.slicing.columns import Column
 from paneflow.slicing.events import Part
@@ -20,7 +20,7 @@ compiled = numba.njit(nogil=True, cache=True)
 MICROSECONDS = {"us": 1, "ms": 1_000, "s": 1_000_000, "D": 86_400_000_000}
 
 
-def count(window: Count, part: Part, columns: Mapping[str, Column]) -> Ranges:
+def count(window: Count, part: Part, columns: Arranged) -> Ranges:
     room = Ranges.room(len(part.t) // window.slide + len(part.offsets))
     found = _count(
         part.offsets, window.size, window.slide, window.partial, room.key, room.seq, room.lo, room.hi
@@ -28,15 +28,15 @@ def count(window: Count, part: Part, columns: Mapping[str, Column]) -> Ranges:
     return room.first(found)
 
 
-def slide_by_tuple(window: SlideByTuple, part: Part, columns: Mapping[str, Column]) -> Ranges:
+def slide_by_tuple(window: SlideByTuple, part: Part, columns: Arranged) -> Ranges:
     room = Ranges.room(len(part.t) // window.every + len(part.offsets))
     bounds = (window.range.value, window.every, window.partial)
     found = _slide_by_tuple(part.t, part.offsets, *bounds, room.key, room.seq, room.lo, room.hi)
     return room.first(found)
 
 
-def delta(window: Delta, part: Part, columns: Mapping[str, Column]) -> Ranges:
-    column = columns[window.column]
+def delta(window: Delta, part: Part, columns: Arranged) -> Ranges:
+    column = columns.columns[window.column]
     if column.kind not in (Kind.INTEGER, Kind.FLOAT, Kind.TEMPORAL):
         raise InputError(
             f"{window} needs a column of numbers or times, but {window.column!r} has type "
@@ -47,12 +47,12 @@ def delta(window: Delta, part: Part, columns: Mapping[str, Column]) -> Ranges:
             f"{window}: column {window.column!r} is null in row {int(np.argmin(column.valid))}: "
             f"a delta window needs a value in every event; drop those rows or fill them in"
         )
-    d, reach, slide = _measured(window, column, part.sorted(column.values))
+    d, reach, slide = _measured(window, column, part.mine(columns.form(column.name, "value")))
     room = Ranges.room(len(d) + len(part.offsets))
     found = _delta(d, part.offsets, reach, slide, window.partial, *vars(room).values())
     if found < 0:
         at = -found - 1
-        rows = part.sorted(np.arange(len(column.values)))[at - 1 : at + 1]
+        rows = part.mine(part.events.arrange(np.arange(len(column.values))))[at - 1 : at + 1]
         shown = column.decode(column.values[rows]).to_pylist()
         raise InputError(
             f"{window}: column {window.column!r} must not decrease, but it goes from {shown[0]} "
@@ -63,15 +63,15 @@ def delta(window: Delta, part: Part, columns: Mapping[str, Column]) -> Ranges:
 
 
 def _measured(window: Delta, column: Column, d: Array) -> tuple[Array, Any, Any]:
-    """The column, range and slide in one unit: microseconds or finer for times."""
-    amounts = [a.value if isinstance(a, Duration) else a for a in (window.range, window.slide)]
+    """The column, range and slide in one unit: the column's own, or that of the durations."""
+    if not isinstance(window.range, Duration) or not isinstance(window.slide, Duration):
+        return d, window.range, window.slide
+    amounts = (window.range.value, window.slide.value)
     if column.kind is not Kind.TEMPORAL:
-        if isinstance(window.range, Duration):
-            raise InputError(
-                f"{window} measures {window.column!r} by a duration, but its type is "
-                f"{column.type}: give range and slide as plain numbers"
-            )
-        return d, amounts[0], amounts[1]
+        raise InputError(
+            f"{window} measures {window.column!r} by a duration, but its type is {column.type}: "
+            f"give range and slide as plain numbers"
+        )
     unit = getattr(column.type, "unit", "D" if column.type.bit_width == 32 else "ms")
     if unit == "ns":
         return d, amounts[0] * 1000, amounts[1] * 1000
@@ -152,11 +152,13 @@ def _delta(d, offsets, reach, slide, partial, key, seq, lo, hi):  # type: ignore
                     found += 1
                 w += 1
         if partial:
-            while d[a] <= d[end - 1] - reach:
+            # Rounding may swallow the range of floats, and leave no event at all.
+            while a < end and d[a] <= d[end - 1] - reach:
                 a += 1
-            key[found] = k
-            seq[found] = w
-            lo[found] = a
-            hi[found] = end
-            found += 1
+            if a < end:
+                key[found] = k
+                seq[found] = w
+                lo[found] = a
+                hi[found] = end
+                found += 1
     return found

@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numba
 import numpy as np
 
 from paneflow.aggregates.values import Kind
 from paneflow.errors import InputError
+from paneflow.slicing.arranged import Arranged
 from paneflow.slicing.bounds.ranges import Ranges
-from paneflow.slicing.columns import Column
 from paneflow.slicing.events import Part
 from paneflow.windows import Punctuation
 
 compiled = numba.njit(nogil=True, cache=True)
 
 
-def punctuation(window: Punctuation, part: Part, columns: Mapping[str, Column]) -> Ranges:
-    column = columns[window.column]
+def punctuation(window: Punctuation, part: Part, columns: Arranged) -> Ranges:
+    column = columns.columns[window.column]
     if column.kind is not Kind.BOOLEAN:
         raise InputError(
             f"{window} needs a boolean column, but {window.column!r} has type {column.type}: "
             f"compute a boolean, for example from a comparison"
         )
-    marked = part.sorted(column.values) != 0
-    if column.valid is not None:
-        marked &= part.sorted(column.valid)
+    marked = part.mine(columns.form(column.name, "value")) != 0
+    valid = columns.valid(window.column)
+    if valid is not None:
+        marked &= part.mine(valid)
     room = Ranges.room(int(np.count_nonzero(marked)) + len(part.offsets))
     found = _punctuation(marked, part.offsets, window.partial, *vars(room).values())
     return room.first(found)

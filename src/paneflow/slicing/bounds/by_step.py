@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from typing import Any
 
 import numba
@@ -14,6 +13,7 @@ from paneflow.aggregates.kernels import compile_loop
 from paneflow.aggregates.operator import Array
 from paneflow.aggregates.values import Kind
 from paneflow.errors import InputError
+from paneflow.slicing.arranged import Arranged
 from paneflow.slicing.bounds.ranges import Ranges
 from paneflow.slicing.columns import Column
 from paneflow.slicing.events import Part
@@ -57,8 +57,8 @@ def loop(initial: tuple[Any, ...], columns: int) -> str:
         """
 
 
-def custom(window: Custom, part: Part, columns: Mapping[str, Column]) -> Ranges:
-    read = [columns[name] for name in window.columns]
+def custom(window: Custom, part: Part, columns: Arranged) -> Ranges:
+    read = [columns.columns[name] for name in window.columns]
     for column in read:
         if column.kind is Kind.TEMPORAL:
             raise InputError(
@@ -66,16 +66,17 @@ def custom(window: Custom, part: Part, columns: Mapping[str, Column]) -> Ranges:
                 f"time as its second argument; cast other times to integers first"
             )
     shown = np.ones(len(part.t), np.bool_)
-    for column in read:
-        if column.valid is not None:
-            shown &= part.sorted(column.valid)
+    for name in window.columns:
+        valid = columns.valid(name)
+        if valid is not None:
+            shown &= part.mine(valid)
     room = Ranges.room(len(part.t))
     step = type(window).step
     body = loop(window.initial, len(read))
     text = any(column.kind is Kind.TEXT for column in read)
     arguments = (part.t, part.offsets, window.initial, shown, window.partial)
     if not text:
-        values = [_held(column, part) for column in read]
+        values = [_held(column, part, columns) for column in read]
         try:
             run = compile_loop(f"steps of {type(window).__name__}", {"user_step": step}, body, "steps")
             return room.first(run(*arguments, *values, *vars(room).values()))
@@ -89,11 +90,11 @@ def custom(window: Custom, part: Part, columns: Mapping[str, Column]) -> Ranges:
         stacklevel=2,
     )
     run = compile_loop("steps", {"user_step": step}, body, "steps", compiled=False)
-    objects = [part.sorted(column.objects).tolist() for column in read]
+    objects = [part.mine(columns.form(name, "object")).tolist() for name in window.columns]
     times = part.t.tolist()
     return room.first(run(times, *arguments[1:], *objects, *vars(room).values()))
 
 
-def _held(column: Column, part: Part) -> Array:
-    values = part.sorted(column.values)
+def _held(column: Column, part: Part, columns: Arranged) -> Array:
+    values = part.mine(columns.form(column.name, "value"))
     return values != 0 if column.kind is Kind.BOOLEAN else values

@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numba
 
+from paneflow.slicing.arranged import Arranged
 from paneflow.slicing.bounds.ranges import Ranges
-from paneflow.slicing.columns import Column
 from paneflow.slicing.events import Part
 from paneflow.windows import Session, SlideByTime, Sliding
 
 compiled = numba.njit(nogil=True, cache=True)
 
 
-def sliding(window: Sliding, part: Part, columns: Mapping[str, Column]) -> Ranges:
+def sliding(window: Sliding, part: Part, columns: Arranged) -> Ranges:
     bounds = (window.range.value, window.slide.value, window.offset.value)
     room = Ranges.room(_sliding_room(part.t, part.offsets, *bounds))
     found = _sliding(part.t, part.offsets, *bounds, room.key, room.seq, room.lo, room.hi)
     return room.first(found)
 
 
-def slide_by_time(window: SlideByTime, part: Part, columns: Mapping[str, Column]) -> Ranges:
+def slide_by_time(window: SlideByTime, part: Part, columns: Arranged) -> Ranges:
     bounds = (window.size, window.slide.value, window.offset.value)
     room = Ranges.room(len(part.t))
     found = _slide_by_time(part.t, part.offsets, *bounds, room.key, room.seq, room.lo, room.hi)
     return room.first(found)
 
 
-def session(window: Session, part: Part, columns: Mapping[str, Column]) -> Ranges:
+def session(window: Session, part: Part, columns: Arranged) -> Ranges:
     room = Ranges.room(len(part.t))
     gap = window.gap.value
     found = _session(part.t, part.last, part.offsets, gap, room.key, room.seq, room.lo, room.hi)

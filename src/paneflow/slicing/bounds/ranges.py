@@ -23,6 +23,13 @@ class Ranges:
         """Unset ranges; memory that is never written is never taken."""
         return cls(np.empty(n, np.int32), *(np.empty(n, np.int64) for _ in range(3)))
 
+    @classmethod
+    def joined(cls, several: list[Ranges]) -> Ranges:
+        """Ranges of several windows, one behind the other."""
+        if len(several) == 1:
+            return several[0]
+        return cls(*(np.concatenate(c) for c in zip(*(vars(r).values() for r in several), strict=True)))
+
     def first(self, n: int) -> Ranges:
         """Only the first n."""
         return Ranges(self.key[:n], self.seq[:n], self.lo[:n], self.hi[:n])

@@ -17,15 +17,17 @@ from paneflow.engines.table.rows import assemble
 from paneflow.engines.table.store import Store
 from paneflow.engines.table.windows import merge_windows
 from paneflow.planning import Plan
+from paneflow.slicing.arranged import Arranged
 from paneflow.slicing.columns import read_column
-from paneflow.slicing.events import Events, read_events
+from paneflow.slicing.events import read_events
 from paneflow.slicing.slices import Slices
 from paneflow.windows import Window
 
 if TYPE_CHECKING:
     from paneflow.query import Query
 
-EVENTS_PER_PART = 1_000_000
+EVENTS_PER_PART = 250_000
+WINDOWS_PER_PART = 16
 WORTH_A_THREAD = 100_000
 
 
@@ -38,7 +40,9 @@ def answer(query: Query, table: pa.Table, plan: Plan) -> pa.Table:
     names |= dict.fromkeys(c for w in query.windows.values() for c in w.columns)
     columns = {name: read_column(table, name) for name in names}
     events = read_events(table, query.key, query.time)
-    stores = [EventStore(part, columns) for part in events.parts(parts_of(events))]
+    arranged = Arranged(events, columns)
+    parts = events.parts(_parts(len(events.t), len(query.windows)))
+    stores = [EventStore(part, arranged) for part in parts]
     work = [(store, query.windows) for store in stores]
     return _rows(query, work, events.keys, schema, table.schema, plan)
 
@@ -72,11 +76,14 @@ def _rows(
         return assemble(list(blocks), query.windows, labels, keys, schema, pool)
 
 
-def parts_of(events: Events) -> int:
-    """How many parts to deal the keys into: enough for all cores, small enough to stay cheap."""
-    n = len(events.t)
-    return max(_threads(n), -(-n // EVENTS_PER_PART))
+def _parts(events: int, windows: int) -> int:
+    """How many parts to deal the keys into: enough for all cores, small enough for the cache.
+
+    Every part asks for every window, so with many windows there are fewer parts.
+    """
+    size = EVENTS_PER_PART * (1 + windows // WINDOWS_PER_PART)
+    return max(_threads(events), events // size)
 
 
-def _threads(n: int) -> int:
-    return 1 if n < WORTH_A_THREAD else os.cpu_count() or 1
+def _threads(events: int) -> int:
+    return 1 if events < WORTH_A_THREAD else os.cpu_count() or 1
