@@ -161,8 +161,6 @@ def lower_rows(rows: NDArray[np.int64]) -> NDArray[np.float64]:
     it came about), infinities of both signs give NaN.
     """
     out = np.empty(rows.shape[0], np.float64)
-    row = np.empty(WIDTH, np.int64)
     for i in range(rows.shape[0]):
-        row[:] = rows[i]
-        out[i] = lower(row)
+        out[i] = lower(rows[i].copy())
     return out

@@ -34,6 +34,7 @@ have no moments: their estimate is NaN.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import NamedTuple
 
@@ -42,6 +43,10 @@ from numba import njit
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+
+# Divisions by zero give infinities, which the solver's comparisons turn away. Only the outermost
+# function is cached: it contains the others.
+_compiled = njit(nogil=True, error_model="numpy")
 
 CELLS = 128
 ATTEMPTS = 32
@@ -74,9 +79,8 @@ class _Space(NamedTuple):
     errors: Floats
     log_moments: Floats
     log_errors: Floats
-    exponents: Floats
     weights: Floats  # the mass of each cell
-    other_weights: Floats
+    log_weights: Floats
     means: Floats
     hessian: Floats
     step: Floats
@@ -85,50 +89,38 @@ class _Space(NamedTuple):
     points: Floats  # rows: points, how many values lie at or below each, inner points, masses
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _space(k: int) -> _Space:
-    basis = np.empty((2 * k + 1, CELLS))
-    widths = np.empty(CELLS)
-    edges = np.empty(CELLS + 1)
-    for j in range(CELLS):
-        angle = math.pi * (CELLS - j - 0.5) / CELLS
-        widths[j] = 2.0 * math.sin(angle) * math.sin(math.pi / (2 * CELLS))
-        for i in range(2 * k + 1):
-            basis[i, j] = math.cos(i * angle)
-    for j in range(CELLS + 1):
-        edges[j] = -math.cos(math.pi * j / CELLS)
+@functools.cache
+def _tables(k: int) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+    angles = math.pi * (CELLS - 0.5 - np.arange(CELLS)) / CELLS
+    basis = np.cos(np.arange(2 * k + 1)[:, None] * angles)
+    widths = 2.0 * np.sin(angles) * math.sin(math.pi / (2 * CELLS))
+    edges = -np.cos(math.pi * np.arange(CELLS + 1) / CELLS)
     coefficients = np.zeros((k + 1, k + 1))
-    coefficients[0, 0] = 1.0
-    coefficients[1, 1] = 1.0
-    for i in range(2, k + 1):
-        for j in range(k + 1):
-            coefficients[i, j] = -coefficients[i - 2, j]
-        for j in range(k):
-            coefficients[i, j + 1] += 2.0 * coefficients[i - 1, j]
+    for i in range(k + 1):
+        coefficients[i, : i + 1] = np.polynomial.chebyshev.cheb2poly([0.0] * i + [1.0])
+    return basis, np.ascontiguousarray(basis.T), widths, edges, coefficients
+
+
+def _space(k: int) -> _Space:
     return _Space(
-        basis,
-        basis.T.copy(),
-        widths,
-        edges,
-        coefficients,
-        np.empty(k + 1),
-        np.empty(k + 1),
-        np.empty(k + 1),
-        np.empty(k + 1),
-        np.empty(k + 1),
-        np.empty(CELLS),
-        np.empty(CELLS),
-        np.empty(CELLS),
-        np.empty(2 * k + 1),
-        np.empty((k + 1, k + 1)),
-        np.empty(k + 1),
-        np.empty(k + 1),
-        np.empty(k + 1),
-        np.empty((4, k // 2 + 3)),
+        *_tables(k),
+        powers=np.empty(k + 1),
+        moments=np.empty(k + 1),
+        errors=np.empty(k + 1),
+        log_moments=np.empty(k + 1),
+        log_errors=np.empty(k + 1),
+        weights=np.empty(CELLS),
+        log_weights=np.empty(CELLS),
+        means=np.empty(2 * k + 1),
+        hessian=np.empty((k + 1, k + 1)),
+        step=np.empty(k + 1),
+        best=np.empty(k + 1),
+        trial=np.empty(k + 1),
+        points=np.empty((4, k // 2 + 3)),
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@_compiled
 def _usable(centre: float, half: float, count: float, errors: Floats) -> int:
     """How many moments survive rounding and overflow; fills in bounds on their errors.
 
@@ -153,12 +145,18 @@ def _usable(centre: float, half: float, count: float, errors: Floats) -> int:
     return len(errors) - 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@_compiled
 def _take_moments(
-    centre: float, half: float, count: float, sums: Floats, k: int, space: _Space, moments: Floats
+    centre: float,
+    half: float,
+    count: float,
+    sums: Floats,
+    k: int,
+    coefficients: Floats,
+    powers: Floats,
+    moments: Floats,
 ) -> None:
-    """Chebyshev moments of u = (x - centre) / half."""
-    powers = space.powers
+    """Fills in the Chebyshev moments of u = (x - centre) / half."""
     powers[0] = 1.0
     scale = 1.0
     for i in range(1, k + 1):
@@ -173,11 +171,11 @@ def _take_moments(
     for i in range(1, k + 1):
         total = 0.0
         for j in range(i + 1):
-            total += space.coefficients[i, j] * powers[j]
+            total += coefficients[i, j] * powers[j]
         moments[i] = min(max(total, -1.0), 1.0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@_compiled
 def _round(k: int, moments: Floats, errors: Floats) -> None:
     """Put moments on grids coarser than their errors, in place.
 
@@ -189,19 +187,23 @@ def _round(k: int, moments: Floats, errors: Floats) -> None:
             moments[i] = np.rint(moments[i] / grid) * grid
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _potential(multipliers: Floats, k: int, moments: Floats, space: _Space) -> float:
+@_compiled
+def _potential(
+    multipliers: Floats, k: int, moments: Floats, basis: Floats, widths: Floats, weights: Floats
+) -> float:
     """What Newton minimises; fills in the weights of the cells."""
-    exponents, weights = space.exponents, space.weights
-    exponents[:] = 0.0
+    for j in range(CELLS):
+        weights[j] = 0.0
     for i in range(1, k + 1):
         multiplier = multipliers[i]
         for j in range(CELLS):
-            exponents[j] += multiplier * space.basis[i, j]
-    top = exponents.max()
+            weights[j] += multiplier * basis[i, j]
+    top = -math.inf
+    for j in range(CELLS):
+        top = max(top, weights[j])
     total = 0.0
     for j in range(CELLS):
-        weights[j] = space.widths[j] * math.exp(exponents[j] - top)
+        weights[j] = widths[j] * math.exp(weights[j] - top)
         total += weights[j]
     for j in range(CELLS):
         weights[j] /= total
@@ -211,19 +213,27 @@ def _potential(multipliers: Floats, k: int, moments: Floats, space: _Space) -> f
     return float(value)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _newton_step(k: int, moments: Floats, space: _Space) -> float:
+@_compiled
+def _newton_step(
+    k: int,
+    moments: Floats,
+    weights: Floats,
+    cells: Floats,
+    means: Floats,
+    hessian: Floats,
+    step: Floats,
+) -> float:
     """Fills in the step from where the weights stand; the decrement squared, -1 if there is none.
 
     The Hessian is the covariance of T_1 .. T_k, and T_i * T_j = (T_{i+j} + T_{i-j}) / 2, so 2k
     means are all it takes.
     """
-    means, hessian, step = space.means, space.hessian, space.step
-    means[: 2 * k + 1] = 0.0
+    for i in range(2 * k + 1):
+        means[i] = 0.0
     for j in range(CELLS):
-        weight = space.weights[j]
+        weight = weights[j]
         for i in range(2 * k + 1):
-            means[i] += weight * space.cells[j, i]
+            means[i] += weight * cells[j, i]
     # Cholesky's decomposition and the forward substitution, row by row.
     decrement = 0.0
     for i in range(1, k + 1):
@@ -248,76 +258,48 @@ def _newton_step(k: int, moments: Floats, space: _Space) -> float:
     return decrement
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _newton(k: int, moments: Floats, space: _Space) -> tuple[bool, float]:
-    """Whether k moments can be met, and the potential there; leaves the weights of the cells."""
+@_compiled
+def _newton(k: int, moments: Floats, weights: Floats, space: _Space) -> tuple[bool, float]:
+    """Whether k moments can be met, and the potential there; fills in the weights of the cells."""
     best, trial, step = space.best, space.trial, space.step
-    best[:] = 0.0
-    value = _potential(best, k, moments, space)
-    attempts = ATTEMPTS
-    while attempts > 0:
-        decrement = _newton_step(k, moments, space)
-        if decrement < 0.0:
-            return False, value
-        if decrement < CONVERGED:
-            return True, value
-        if value < NARROWEST:
-            # No density over these cells comes so low: the moments belong to none.
-            return False, value
-        size = 1.0
-        while True:
-            for i in range(1, k + 1):
-                trial[i] = best[i] + size * step[i]
-            reached = _potential(trial, k, moments, space)
-            attempts -= 1
-            if reached <= value - 0.25 * size * decrement:
-                break
+    for i in range(1, k + 1):
+        best[i] = trial[i] = step[i] = 0.0
+    value, decrement, size = math.inf, 0.0, 1.0
+    for _ in range(ATTEMPTS):
+        reached = _potential(trial, k, moments, space.basis, space.widths, weights)
+        if reached > value - 0.25 * size * decrement:
+            # Too far: the quadratic that Newton follows does not reach this far.
             size *= 0.5
             if size < 1e-3:
                 return False, value
-        best[:] = trial
-        value = reached
+        else:
+            value, size = reached, 1.0
+            for i in range(1, k + 1):
+                best[i] = trial[i]
+            decrement = _newton_step(
+                k, moments, weights, space.cells, space.means, space.hessian, step
+            )
+            if 0.0 <= decrement < CONVERGED:
+                return True, value
+            if decrement < 0.0 or value < NARROWEST:
+                # No density over these cells comes so low: the moments belong to none.
+                return False, value
+        for i in range(1, k + 1):
+            trial[i] = best[i] + size * step[i]
     return False, value
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _fewer(k: int, moments: Floats, space: _Space) -> float:
-    """The weights of the cells from as many of the first k moments as can be met."""
-    while k > 0:
-        met, value = _newton(k, moments, space)
+@_compiled
+def _fewer(k: int, moments: Floats, weights: Floats, space: _Space) -> float:
+    """As `_newton`, with as many of the first k moments as can be met; none always can."""
+    while True:
+        met, value = _newton(k, moments, weights, space)
         if met:
             return value
         k -= 1 if k <= 4 else 2
-    return _newton(0, moments, space)[1]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _density(
-    k: int, half: float, log_k: int, log_centre: float, log_half: float, space: _Space
-) -> bool:
-    """The weights of the cells in the domain that fits; whether it is that of logarithms."""
-    met, value = _newton(k, space.moments, space)
-    if log_k == 0:
-        if not met:
-            _fewer(k - 1, space.moments, space)
-        return False
-    space.other_weights[:] = space.weights
-    log_met, log_value = _newton(log_k, space.log_moments, space)
-    if not met and not log_met:
-        value = _fewer(k - 1, space.moments, space)
-        space.other_weights[:] = space.weights
-        log_value = _fewer(log_k - 1, space.log_moments, space)
-    if met == log_met:
-        # From densities of u to densities of x: over [low, high] they are flatter by `half`. The
-        # density of log(x) is moreover x times that of x.
-        log_value += math.log(log_half) + log_centre + log_half * space.log_moments[1]
-        log_met = log_value < value + math.log(half)
-    if not log_met:
-        space.weights[:] = space.other_weights
-    return log_met
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
+@_compiled
 def _series(coefficients: Floats, degree: int, u: float) -> float:
     """A Chebyshev series at u, by Clenshaw's recurrence."""
     b, b1 = 0.0, 0.0
@@ -326,8 +308,16 @@ def _series(coefficients: Floats, degree: int, u: float) -> float:
     return u * b - b1 + float(coefficients[0])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _points(k: int, moments: Floats, errors: Floats, count: float, space: _Space) -> int:
+@_compiled
+def _points(
+    k: int,
+    moments: Floats,
+    errors: Floats,
+    count: float,
+    gram: Floats,
+    polynomial: Floats,
+    points: Floats,
+) -> int:
     """How many points the window consists of, if the moments say so; 0 if they do not.
 
     With the extremes at u = -1 and 1 taken out by the factor 1 - u^2, what is left is a measure
@@ -335,8 +325,7 @@ def _points(k: int, moments: Floats, errors: Floats, count: float, space: _Space
     them: its norm is zero, and they are its roots. Roots of one degree lie between those of the
     next, which makes them easy to find.
     """
-    points, inner = space.points[0], space.points[2]
-    gram, polynomial = space.hessian, space.step
+    inner, next_inner = points[2], points[3]
     last, scale = 1.0, 1.0
     for m in range((k - 2) // 2 + 1):
         # Row m of the LDL' decomposition of the matrix of products (T_i, T_j).
@@ -360,17 +349,18 @@ def _points(k: int, moments: Floats, errors: Floats, count: float, space: _Space
             magnitude += abs(total)
         # Between the roots of p_{m-1} (and the extremes) lies one root of p_m each.
         for r in range(m):
-            points[r] = _root(
+            next_inner[r] = _root(
                 polynomial, m, -1.0 if r == 0 else inner[r - 1], 1.0 if r == m - 1 else inner[r]
             )
-        inner[:m] = points[:m]
+        for r in range(m):
+            inner[r] = next_inner[r]
         noise = errors[2 * m + 2] * magnitude * magnitude
         if abs(norm) <= noise:
             # Zero, for all that can be told. It means something only if it could have been told
             # from the norm of a continuous distribution, which would go on shrinking at its pace.
             if noise > 1e-2 * last * scale:
                 return 0
-            return _count_points(m, moments, count, space)
+            return _count_points(m, moments, count, polynomial, points)
         if norm < 0.0:
             return 0
         gram[m, m] = norm
@@ -379,13 +369,13 @@ def _points(k: int, moments: Floats, errors: Floats, count: float, space: _Space
     return 0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@_compiled
 def _inner(i: int, moments: Floats) -> float:
     """The mean of (1 - u^2) * T_i(u)."""
     return float(0.5 * moments[i] - 0.25 * (moments[i + 2] + moments[abs(i - 2)]))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@_compiled
 def _root(polynomial: Floats, degree: int, low: float, high: float) -> float:
     """The root between low and high, by bisection."""
     rising = _series(polynomial, degree, high) > 0.0
@@ -398,20 +388,19 @@ def _root(polynomial: Floats, degree: int, low: float, high: float) -> float:
     return 0.5 * (low + high)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _count_points(m: int, moments: Floats, count: float, space: _Space) -> int:
+@_compiled
+def _count_points(m: int, moments: Floats, count: float, polynomial: Floats, points: Floats) -> int:
     """How many values lie at each of the m inner points and at the extremes."""
-    points, at_or_below = space.points[0], space.points[1]
-    inner, masses = space.points[2], space.points[3]
-    polynomial = space.step
+    places, at_or_below, inner, masses = points[0], points[1], points[2], points[3]
     inner_mass, inner_mean = 0.0, 0.0
     if m + 2 > count:
         return 0
     for r in range(m):
         # The mass at a point is the mean of the polynomial that is 1 there and 0 at the others.
         # Multiplying by u - p takes T_i to (T_{i+1} + T_{|i-1|}) / 2 - p T_i.
-        polynomial[: m + 1] = 0.0
         polynomial[0] = 1.0
+        for i in range(1, m + 1):
+            polynomial[i] = 0.0
         for other in range(m):
             if other == r:
                 continue
@@ -439,40 +428,41 @@ def _count_points(m: int, moments: Floats, count: float, space: _Space) -> int:
         at_or_below[r] = min(max(np.rint(below * count), r + 1.0), count - (m + 1 - r))
         below += masses[r]
     at_or_below[m + 1] = count
-    points[0] = -1.0
-    points[1 : m + 1] = inner[:m]
-    points[m + 1] = 1.0
+    places[0] = -1.0
+    for r in range(m):
+        places[r + 1] = inner[r]
+    places[m + 1] = 1.0
     return m + 2
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@_compiled
 def _log_mean(
-    low: float, centre: float, half: float, size: int, count: float, space: _Space
+    low: float, centre: float, half: float, size: int, count: float, points: Floats
 ) -> float:
     """The mean logarithm of values that consist of the points."""
-    points, at_or_below = space.points[0], space.points[1]
+    places, at_or_below = points[0], points[1]
     total, below = 0.0, 0.0
     for r in range(size):
-        total += (at_or_below[r] - below) * math.log(max(centre + half * points[r], low))
+        total += (at_or_below[r] - below) * math.log(max(centre + half * places[r], low))
         below = at_or_below[r]
     return total / count
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _read_points(q: float, count: float, size: int, space: _Space) -> float:
+@_compiled
+def _read_points(q: float, count: float, size: int, points: Floats) -> float:
     """The exact quantile of the points, as `quantile` defines it."""
-    points, at_or_below = space.points[0], space.points[1]
+    places, at_or_below = points[0], points[1]
     position = q * (count - 1.0)
     whole = math.floor(position)
     r = 0
     while r < size - 1 and at_or_below[r] <= whole:
         r += 1
     if r == size - 1 or at_or_below[r] > whole + 1.0:
-        return float(points[r])
-    return float(points[r] + (points[r + 1] - points[r]) * (position - whole))
+        return float(places[r])
+    return float(places[r] + (places[r + 1] - places[r]) * (position - whole))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@_compiled
 def _read_density(q: float, weights: Floats, edges: Floats) -> float:
     """Where the distribution function reaches q; mass is spread evenly over its cell."""
     below = 0.0
@@ -484,63 +474,120 @@ def _read_density(q: float, weights: Floats, edges: Floats) -> float:
     return 1.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@_compiled
 def _line(low: float, high: float, share: float) -> float:
     """A point between two values; halves keep their difference from overflowing."""
     point = 2.0 * (0.5 * low + (0.5 * high - 0.5 * low) * share)
     return min(max(point, low), high)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@_compiled
+def _middle(low: float, high: float) -> tuple[float, float]:
+    """The centre of a range, and half its length."""
+    return 0.5 * low + 0.5 * high, 0.5 * high - 0.5 * low
+
+
+@_compiled
 def _solve(
-    low: float,
-    high: float,
-    count: float,
+    low: float, high: float, count: float, powers: Floats, logs: Floats, space: _Space
+) -> tuple[int, bool]:
+    """Solve a window of at least four values that are not all equal.
+
+    Returns the number of points, or 0 if it has a density; and whether these are logarithms. The
+    points, or the weights of the cells, are left in the space.
+    """
+    moments, log_moments = space.moments, space.log_moments
+    centre, half = _middle(low, high)
+    k = _usable(centre, half, count, space.errors)
+    _take_moments(centre, half, count, powers, k, space.coefficients, space.powers, moments)
+    # Over less than an octave a logarithm is nearly a straight line and tells nothing new.
+    log_k, log_centre, log_half = 0, 0.0, 0.0
+    if low > 0.0 and 0.5 * high > low:
+        log_centre, log_half = _middle(math.log(low), math.log(high))
+        log_k = _usable(log_centre, log_half, count, space.log_errors)
+        _take_moments(
+            log_centre, log_half, count, logs, log_k, space.coefficients, space.powers, log_moments
+        )
+        size = _points(
+            log_k, log_moments, space.log_errors, count, space.hessian, space.step, space.points
+        )
+        if size > 0:
+            return size, True
+    log_mean = log_centre + log_half * log_moments[1] if log_k > 0 else 0.0
+    size = _points(k, moments, space.errors, count, space.hessian, space.step, space.points)
+    if size > 0:
+        # What looks like one point may be many that are small beside the range: the mean of
+        # their logarithms tells.
+        if log_k == 0:
+            return size, False
+        if (
+            abs(_log_mean(low, centre, half, size, count, space.points) - log_mean)
+            < 1e-3 * log_half
+        ):
+            return size, False
+    _round(k, moments, space.errors)
+    _round(log_k, log_moments, space.log_errors)
+    met, value = _newton(k, moments, space.weights, space)
+    if log_k == 0:
+        if not met:
+            _fewer(k - 1, moments, space.weights, space)
+        return 0, False
+    log_met, log_value = _newton(log_k, log_moments, space.log_weights, space)
+    if met != log_met:
+        return 0, log_met
+    if not met:
+        value = _fewer(k - 1, moments, space.weights, space)
+        log_value = _fewer(log_k - 1, log_moments, space.log_weights, space)
+    # From u to x the density falls by the factor `half`; from log(x) to x also by the factor x.
+    return 0, log_value + math.log(log_half) + log_mean < value + math.log(half)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _estimate(
+    minimum: Floats,
+    maximum: Floats,
+    count: Floats,
     powers: Floats,
     logs: Floats,
     qs: Floats,
     out: Floats,
     space: _Space,
 ) -> None:
-    """Fills in the quantiles of one window of several values that are not all equal."""
-    centre, half = 0.5 * low + 0.5 * high, 0.5 * high - 0.5 * low
-    k = _usable(centre, half, count, space.errors)
-    _take_moments(centre, half, count, powers, k, space, space.moments)
-    size, log_k, log_centre, log_half = 0, 0, 0.0, 0.0
-    # Over less than an octave a logarithm is nearly a straight line and tells nothing new.
-    if low > 0.0 and 0.5 * high > low:
-        log_low, log_high = math.log(low), math.log(high)
-        log_centre, log_half = 0.5 * (log_low + log_high), 0.5 * (log_high - log_low)
-        log_k = _usable(log_centre, log_half, count, space.log_errors)
-        _take_moments(log_centre, log_half, count, logs, log_k, space, space.log_moments)
-        size = _points(log_k, space.log_moments, space.log_errors, count, space)
-    logarithmic = size > 0
-    if size == 0:
-        size = _points(k, space.moments, space.errors, count, space)
-        if size > 0 and log_k > 0:
-            # What looks like one point may be many that are small beside the range.
-            mean = _log_mean(low, centre, half, size, count, space)
-            if abs(mean - log_centre - log_half * space.log_moments[1]) > 1e-3 * log_half:
-                size = 0
-    if size == 0:
-        _round(k, space.moments, space.errors)
-        _round(log_k, space.log_moments, space.log_errors)
-        logarithmic = _density(k, half, log_k, log_centre, log_half, space)
-    for j in range(len(qs)):
-        q = qs[j]
-        if q <= 0.0 or q >= 1.0:
-            out[j] = low if q <= 0.0 else high
-            continue
-        if size > 0:
-            u = _read_points(q, count, size, space)
-        else:
-            u = _read_density(q, space.weights, space.edges)
-        x = math.exp(log_centre + log_half * u) if logarithmic else centre + half * u
-        # At the extremes arithmetic would be off by a rounding.
-        out[j] = low if u <= -1.0 else high if u >= 1.0 else min(max(x, low), high)
+    """Fills in the quantiles of every window."""
+    for w in range(len(powers)):
+        low, high, size = minimum[w], maximum[w], float(count[w])
+        centre, half = _middle(low, high)
+        log_centre, log_half = 0.0, 0.0
+        finite = math.isfinite(low) and math.isfinite(high) and not math.isnan(powers[w, 0])
+        # Two values are the extremes; of three, the sum gives the one between. A range that
+        # cannot be halved is all but a single value.
+        simple = low == high or size <= 3.0 or half == 0.0
+        middle = min(max(powers[w, 0] - low - high, low), high) if size == 3.0 else centre
+        points, logarithmic = 0, False
+        if finite and not simple:
+            points, logarithmic = _solve(low, high, size, powers[w], logs[w], space)
+            if logarithmic:
+                log_centre, log_half = _middle(math.log(low), math.log(high))
+        for j in range(len(qs)):
+            q = qs[j]
+            if not finite:
+                x = math.nan
+            elif q <= 0.0 or q >= 1.0:
+                x = low if q <= 0.0 else high
+            elif simple:
+                x = _line(low, middle, 2.0 * q) if q <= 0.5 else _line(middle, high, 2.0 * q - 1.0)
+            else:
+                if points > 0:
+                    u = _read_points(q, size, points, space.points)
+                else:
+                    weights = space.log_weights if logarithmic else space.weights
+                    u = _read_density(q, weights, space.edges)
+                x = math.exp(log_centre + log_half * u) if logarithmic else centre + half * u
+                # At the extremes arithmetic would be off by a rounding.
+                x = low if u <= -1.0 else high if u >= 1.0 else min(max(x, low), high)
+            out[w, j] = x
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
 def quantiles(
     minimum: Floats, maximum: Floats, count: Floats, powers: Floats, logs: Floats, qs: Floats
 ) -> Floats:
@@ -557,26 +604,6 @@ def quantiles(
     >>> quantiles(one * x.min(), one * x.max(), one * 5, powers, logs, np.array([0.5])).round(6)
     array([[2.]])
     """
-    n, k = powers.shape
-    out = np.empty((n, len(qs)))
-    space = _space(k)
-    for w in range(n):
-        low, high, size = minimum[w], maximum[w], float(count[w])
-        if not (math.isfinite(low) and math.isfinite(high)) or math.isnan(powers[w, 0]):
-            out[w] = math.nan
-            continue
-        if low == high:
-            out[w] = low
-            continue
-        if size <= 3.0 or 0.5 * high == 0.5 * low:
-            # Two values are the extremes; of three, the sum gives the one between.
-            middle = powers[w, 0] - low - high if size == 3.0 else _line(low, high, 0.5)
-            middle = min(max(middle, low), high)
-            for j in range(len(qs)):
-                share = 2.0 * qs[j]
-                out[w, j] = (
-                    _line(low, middle, share) if share <= 1.0 else _line(middle, high, share - 1.0)
-                )
-            continue
-        _solve(low, high, size, powers[w], logs[w], qs, out[w], space)
+    out = np.empty((len(powers), len(qs)))
+    _estimate(minimum, maximum, count, powers, logs, qs, out, _space(powers.shape[1]))
     return out

@@ -59,7 +59,10 @@ class Column:
         """Ranks of the values, and the value of every rank."""
         if self.texts is not None:
             return self.values, np.arange(len(self.texts))
-        if self.kind is not Kind.FLOAT and len(self.values):
+        if len(self.values) == 0:
+            # Windows without a value look up some rank all the same, before it is masked.
+            return np.zeros(0, np.int64), np.zeros(1, self.values.dtype)
+        if self.kind is not Kind.FLOAT:
             low, high = int(self.values.min()), int(self.values.max())
             if high - low < 2 * len(self.values) + 1024:
                 # Ranks may leave gaps, so a dense range needs no sorting.

@@ -25,7 +25,7 @@ from paneflow.slicing.columns import Column, read_column
 from paneflow.slicing.events import Part, order_events
 from paneflow.slicing.keys import encode_keys
 from paneflow.slicing.ordering import stable_order
-from paneflow.slicing.slices import LAST, ROWS, SLICING, START, Slices
+from paneflow.slicing.slices import LAST, ROWS, SLICING, START, TIME_SLICES, Slices
 from paneflow.slicing.times import read_times
 from paneflow.windows import Window
 
@@ -49,18 +49,29 @@ def read_slices(
         events = order_events(codes[rows], keys, start[rows], last[rows])
         mine = events.arrange(rows)
         (part,) = events.parts(1)
-        work.append((SliceStore(query, part, table.take(pa.array(mine)), slices.source), windows))
+        store = SliceStore(query, slicing, part, table, mine, slices.source)
+        work.append((store, windows))
     return keys, work
 
 
 class SliceStore:
-    """Slices of all keys, in total order."""
+    """Slices of all keys, in total order: the given rows of a table of slices."""
 
-    def __init__(self, query: Query, part: Part, table: pa.Table, source: pa.Schema) -> None:
+    def __init__(
+        self,
+        query: Query,
+        slicing: str,
+        part: Part,
+        table: pa.Table,
+        rows: Array,
+        source: pa.Schema,
+    ) -> None:
         kinds = {name: kind_of(type_, name) for name, type_ in query.types(source).items()}
         self.part = part
-        self._table = table
+        self._rows = rows
+        self._table = table.take(pa.array(rows))
         self._operators = stored_operators(query, kinds)
+        self._interleaved = slicing != TIME_SLICES
         self._counted = counted_columns(query)
         self._runs = runs_columns(query)
         self._sequences = sequence_columns(query)
@@ -71,7 +82,18 @@ class SliceStore:
         return find_ranges(window, self.part, Arranged(self.part.events, {}))
 
     def settle(self, ranges: list[Ranges]) -> None:
-        """Nothing to do: slices are what they are."""
+        """Within a session, put slices of earlier parts first.
+
+        Slices that interleave stand in the order of their starts. Events of equal time stand in
+        the order of their parts, so a session must meet its slices in that order; a time window
+        does, because there parts of a slice have the same start.
+        """
+        (session, *_) = ranges
+        if len(session) and self._interleaved:
+            member = np.repeat(np.arange(len(session)), session.hi - session.lo)
+            order = stable_order([member, self._rows], len(self._rows))
+            if order is not None:
+                self._table = self._table.take(pa.array(order))
 
     def counts(self, columns: tuple[str, ...], lo: Array, hi: Array) -> Array:
         name = self._counted[column_set(columns)] if columns else ROWS

@@ -88,8 +88,10 @@ def _gather(blocks: list[Block], column: str, order: Array | None) -> Array:
 
 def _result(parts: list[Result], order: Array | None) -> pa.Array:
     """One aggregate's column, in order and in its own type."""
-    if isinstance(parts[0].values, pa.Array):
-        joined = pa.concat_arrays([_masked(p) for p in parts])
+    held = parts[0].column
+    # Stores of different slicings may hold texts by different ranks.
+    if isinstance(parts[0].values, pa.Array) or any(p.column is not held for p in parts):
+        joined = pa.concat_arrays([_decoded(p) for p in parts])
         return joined if order is None else joined.take(pa.array(order))
     values = np.concatenate([p.values for p in parts])
     masks = [p.valid for p in parts]
@@ -101,13 +103,15 @@ def _result(parts: list[Result], order: Array | None) -> pa.Array:
     if order is not None:
         values = gather(values, order)
         valid = None if valid is None else gather(valid, order)
-    if parts[0].column is not None:
-        return parts[0].column.decode(values, valid)
+    if held is not None:
+        return held.decode(values, valid)
     return pa.array(values, mask=None if valid is None else ~valid)
 
 
-def _masked(part: Result) -> pa.Array:
-    """An Arrow result with its validity applied."""
+def _decoded(part: Result) -> pa.Array:
+    """A result as an Arrow array, with its validity applied."""
+    if part.column is not None:
+        return part.column.decode(part.values, part.valid)
     if part.valid is None or part.valid.all():
         return part.values
     index = np.where(part.valid, np.arange(len(part.valid)), 0)
