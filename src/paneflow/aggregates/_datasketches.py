@@ -106,7 +106,8 @@ class Kll:
     The q-quantile is the least value that at least a share q of all values does not exceed
     (DataSketches calls this rank inclusive); unlike `quantile`, it does not interpolate. It is
     exact while a window has at most k values. Beyond, values are thinned out at random: the
-    estimate has a rank within about 1.3 % of q for k = 200, and differs between runs and slicings.
+    estimate has a rank within about 1.3 % of q for k = 200, and differs between runs and slicings;
+    the least and the greatest value stay exact.
     NaN has no rank here: it is passed over, and the estimate of nothing else is NaN.
 
     >>> kll = Kll()
@@ -141,7 +142,12 @@ class Kll:
 
     def lower(self, sketch: Any, q: float) -> float:
         """The estimated q-quantile."""
-        return math.nan if sketch.is_empty() else float(sketch.get_quantile(q, True))
+        if sketch.is_empty():
+            return math.nan
+        if q <= 0.0 or q >= 1.0:
+            # Thinning out may have dropped the extremes, but the sketch remembers them.
+            return float(sketch.get_min_value() if q <= 0.0 else sketch.get_max_value())
+        return float(sketch.get_quantile(q, True))
 
     def dump(self, sketch: Any) -> bytes:
         """The sketch in the library's portable format."""

@@ -13,23 +13,26 @@ How a window is solved:
    turned into means of the Chebyshev polynomials T_1(u) ... T_k(u), which tell distributions
    apart where powers look alike. The shift cancels leading digits, the more the further the
    values lie from zero compared with their spread; moments that rounding has spoilt are dropped.
-   The others are rounded to a grid coarser than their error. So sums that differ in their last
-   bits, because slices were merged in another order, all but surely give the very same estimate.
 2. **Few distinct values.** If the moments are those of at most k/2 + 1 single points, no density
    fits, but the points and how often each occurs follow from the moments (a Gauss-Lobatto rule:
    the extremes are known, the points between are roots of an orthogonal polynomial). The estimate
-   is then the exact quantile, up to the grid.
+   is then the exact quantile, up to rounding.
 3. **A density.** Otherwise it has the form exp(l_0 + l_1 T_1(u) + ... + l_k T_k(u)). The
-   coefficients minimise log(integral of exp(...)) - sum of l_i * moment_i, which is convex;
+   multipliers l minimise log(integral of exp(...)) - sum of l_i * moment_i, which is convex;
    Newton's method with backtracking finds them. [-1, 1] is cut into cells, finer towards both
-   ends, and integrals are sums over cells. Where Newton fails, fewer moments are tried.
+   ends, and integrals are sums over cells. Where Newton fails, fewer moments are tried. Before,
+   moments are rounded to a grid coarser than their error, so that sums that differ in their last
+   bits, because slices were merged in another order, mostly give the very same estimate.
 4. **Which domain.** Positive values are solved twice, as they are and as logarithms. The minimum
    above is the mean of -log(density) over the window's values, so of two densities for the same
    values the one with the smaller minimum makes them likelier: it is taken.
 
 With no usable moment the estimate is a straight line between the least and the greatest value.
 Estimates never leave that range and never decrease in q. Windows that hold an infinity or NaN
-have no moments: their estimate is NaN.
+have no moments: their estimate is NaN. Smooth distributions come out within a rank error of one
+in a hundred, mostly much closer. What a polynomial of degree k cannot follow comes out badly:
+steps in the middle of smooth data, and values crowded together between far outliers on both
+sides.
 """
 
 from __future__ import annotations
@@ -281,8 +284,9 @@ def _newton(k: int, moments: Floats, weights: Floats, space: _Space) -> tuple[bo
             )
             if 0.0 <= decrement < CONVERGED:
                 return True, value
+            # Either all mass is in too few cells, or the moments belong to no density at all:
+            # none over these cells comes so low.
             if decrement < 0.0 or value < NARROWEST:
-                # No density over these cells comes so low: the moments belong to none.
                 return False, value
         for i in range(1, k + 1):
             trial[i] = best[i] + size * step[i]
@@ -520,10 +524,8 @@ def _solve(
         # their logarithms tells.
         if log_k == 0:
             return size, False
-        if (
-            abs(_log_mean(low, centre, half, size, count, space.points) - log_mean)
-            < 1e-3 * log_half
-        ):
+        error = _log_mean(low, centre, half, size, count, space.points) - log_mean
+        if abs(error) < 1e-3 * log_half:
             return size, False
     _round(k, moments, space.errors)
     _round(log_k, log_moments, space.log_errors)
@@ -562,7 +564,8 @@ def _estimate(
         # Two values are the extremes; of three, the sum gives the one between. A range that
         # cannot be halved is all but a single value.
         simple = low == high or size <= 3.0 or half == 0.0
-        middle = min(max(powers[w, 0] - low - high, low), high) if size == 3.0 else centre
+        middle = powers[w, 0] - low - high if size == 3.0 else centre
+        middle = min(max(middle, low), high)
         points, logarithmic = 0, False
         if finite and not simple:
             points, logarithmic = _solve(low, high, size, powers[w], logs[w], space)
@@ -604,6 +607,10 @@ def quantiles(
     >>> quantiles(one * x.min(), one * x.max(), one * 5, powers, logs, np.array([0.5])).round(6)
     array([[2.]])
     """
+    # One type of array, so that one compiled function serves all callers.
+    minimum, maximum, count, powers, logs, qs = (
+        np.ascontiguousarray(a, np.float64) for a in (minimum, maximum, count, powers, logs, qs)
+    )
     out = np.empty((len(powers), len(qs)))
     _estimate(minimum, maximum, count, powers, logs, qs, out, _space(powers.shape[1]))
     return out

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +39,20 @@ class Component:
     dtype: Literal["int64", "uint64", "float64", "bool", "object"]
     width: int | None = None
     column: str | None = None
+
+
+class Code(NamedTuple):
+    """The part of an operator that becomes machine code."""
+
+    title: str
+    inputs: int
+    components: tuple[Component, ...]
+    lift: Callable[..., Any] | None
+    combine: Callable[..., Any]
+    absorb: Callable[..., Any] | None
+    parameters: tuple[Any, ...]
+    bare: bool
+    compiled: bool
 
 
 @dataclass(frozen=True)
@@ -69,6 +83,21 @@ class Operator:
     compiled: bool = field(default=True, compare=False)
     provides: tuple[tuple[str, tuple[int, ...]], ...] = field(default=(), compare=False)
     """Operators over the same inputs whose components are among this one's: (name, which)."""
+
+    @property
+    def code(self) -> Code:
+        """What a kernel of this operator depends on."""
+        return Code(
+            self.name.split(":")[0],
+            len(self.inputs),
+            self.components,
+            self.lift,
+            self.combine,
+            self.absorb,
+            self.parameters,
+            self.bare,
+            self.compiled,
+        )
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -6,8 +6,10 @@ a range of positions.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+import numba
 import numpy as np
 import pyarrow as pa
 
@@ -15,6 +17,8 @@ from paneflow.aggregates.operator import Array
 from paneflow.slicing.keys import encode_keys
 from paneflow.slicing.ordering import is_sorted, scatter, stable_places
 from paneflow.slicing.times import read_times
+
+compiled = numba.njit(nogil=True, cache=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,25 +103,32 @@ class Presence:
 
 def read_events(table: pa.Table, key: tuple[str, ...], time: str) -> Events:
     """The events of a table in total order."""
-    t = read_times(table, time)
-    codes, keys = encode_keys(table, key)
-    return order_events(codes, keys, t, t)
+    with ThreadPoolExecutor(1) as pool:
+        encoded = pool.submit(encode_keys, table, key)
+        t = read_times(table, time)
+        in_time = is_sorted(t)
+        codes, keys = encoded.result()
+    return order_events(codes, keys, t, t, in_time)
 
 
-def order_events(codes: Array, keys: pa.Table, t: Array, last: Array) -> Events:
+def order_events(
+    codes: Array, keys: pa.Table, t: Array, last: Array, in_time: bool = False
+) -> Events:
     """Rows with key codes and times, in total order; rows may be slices that end at `last`."""
     distinct = keys.num_rows if keys.num_columns else 1
-    places = _places(codes, t, distinct)
+    # Tables mostly come in order of time: then a stable sort by key alone is enough.
+    fields = [codes] if distinct > 1 else []
+    places = stable_places(fields if in_time else [*fields, t], len(t))
     offsets = np.zeros(distinct + 1, np.int64)
-    np.cumsum(np.bincount(codes, minlength=distinct), out=offsets[1:])
+    _count(codes, offsets[1:])
+    np.cumsum(offsets, out=offsets)
     if places is None:
         return Events(keys, offsets, None, t, last)
     sorted_t = scatter(t, places)
     return Events(keys, offsets, places, sorted_t, sorted_t if last is t else scatter(last, places))
 
 
-def _places(codes: Array, t: Array, keys: int) -> Array | None:
-    if keys <= 1:
-        return stable_places([t], len(t))
-    # Tables mostly come in order of time: then a stable sort by key alone is enough.
-    return stable_places([codes] if is_sorted(t) else [codes, t], len(t))
+@compiled
+def _count(codes, counts):  # type: ignore[no-untyped-def]
+    for code in codes:
+        counts[code] += 1

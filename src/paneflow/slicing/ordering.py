@@ -7,7 +7,11 @@ stable, which keeps the total order of events with equal times.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numba
 import numpy as np
@@ -17,7 +21,12 @@ from paneflow.errors import UnsupportedError
 
 compiled = numba.njit(nogil=True, cache=True)
 DIGIT = 11
+"""Bits sorted by at once where rows are moved: more would outrun the cache."""
+WIDEST = 18
+"""Bits that one pass can take when no row is moved yet."""
 LIMIT = 2**31 - 1
+CORES = os.cpu_count() or 1
+WORTH_A_THREAD = 500_000
 
 
 def stable_order(fields: Sequence[Array], n: int) -> Array | None:
@@ -38,7 +47,7 @@ def stable_places(fields: Sequence[Array], n: int) -> Array | None:
     >>> stable_places([np.array([2, 1, 2, 1])], 4)
     array([2, 0, 3, 1], dtype=int32)
     """
-    passes = _passes(fields, n)
+    passes = _passes(fields, n, WIDEST if len(fields) == 1 else DIGIT)
     if passes is None:
         return None
     places = np.empty(n, np.int32)
@@ -46,7 +55,7 @@ def stable_places(fields: Sequence[Array], n: int) -> Array | None:
     if before:
         _places_pass(*last, _run(before, n), places)
     else:
-        _first_places(*last, places)
+        _count_places(*last, places)
     return places
 
 
@@ -54,7 +63,7 @@ Pass = tuple[Array, int, int, int]
 """A field, its least value, and the shift and width of the digit to sort by."""
 
 
-def _passes(fields: Sequence[Array], n: int) -> list[Pass] | None:
+def _passes(fields: Sequence[Array], n: int, widest: int = DIGIT) -> list[Pass] | None:
     """What to sort by, least significant first; None if nothing is to be done."""
     if n > LIMIT:
         raise UnsupportedError(
@@ -67,7 +76,7 @@ def _passes(fields: Sequence[Array], n: int) -> list[Pass] | None:
     for field in reversed(fields):
         low, high = _span(field)
         bits = int(high - low).bit_length()
-        count = -(-bits // DIGIT)
+        count = 1 if 0 < bits <= widest else -(-bits // DIGIT)
         width = -(-bits // max(count, 1))
         passes += [(field, low, k * width, width) for k in range(count)]
     return passes or None
@@ -141,13 +150,41 @@ def _pass(field, low, shift, width, order, out):  # type: ignore[no-untyped-def]
         counts[d] += 1
 
 
+def _count_places(field: Array, low: int, shift: int, width: int, places: Array) -> None:
+    """The places after one pass, found by all cores: each counts and places its own rows."""
+    ranges = _shares(len(field))
+    counts = np.zeros((len(ranges), 1 << width), np.int64)
+    digit = (low, shift, (1 << width) - 1)
+    jobs = list(zip(counts, ranges, strict=True))
+    _share_out(lambda job: _histogram(field[job[1]], *digit, job[0]), jobs)
+    # Rows of a digit stand in the order of the ranges they come from.
+    before = np.cumsum(counts.T.ravel()) - counts.T.ravel()
+    counts[:] = before.reshape(1 << width, len(ranges)).T
+    _share_out(lambda job: _place(field[job[1]], *digit, job[0], places[job[1]]), jobs)
+
+
+def _shares(n: int) -> list[slice]:
+    """Ranges of rows, one for each core, if it is worth it."""
+    each = n if n < WORTH_A_THREAD else -(-n // CORES)
+    return [slice(k, min(k + each, n)) for k in range(0, n, max(each, 1))]
+
+
+def _share_out(work: Callable[[Any], None], jobs: Sequence[Any]) -> None:
+    """Do all jobs, side by side if there are several."""
+    if len(jobs) == 1:
+        work(jobs[0])
+    else:
+        list(_movers().map(work, jobs))
+
+
 @compiled
-def _first_places(field, low, shift, width, places):  # type: ignore[no-untyped-def]
-    mask = (1 << width) - 1
-    counts = np.zeros(1 << width, np.int64)
+def _histogram(field, low, shift, mask, counts):  # type: ignore[no-untyped-def]
     for i in range(len(field)):
         counts[((field[i] - low) >> shift) & mask] += 1
-    _starts(counts)
+
+
+@compiled
+def _place(field, low, shift, mask, counts, places):  # type: ignore[no-untyped-def]
     for i in range(len(field)):
         d = ((field[i] - low) >> shift) & mask
         places[i] = counts[d]
@@ -168,29 +205,18 @@ def _places_pass(field, low, shift, width, order, places):  # type: ignore[no-un
 
 
 @compiled
-def _gather(values, order, out):  # type: ignore[no-untyped-def]
-    for i in range(len(order)):
-        out[i] = values[order[i]]
-
-
-@compiled
 def _scatter(values, places, out):  # type: ignore[no-untyped-def]
     for i in range(len(places)):
         out[places[i]] = values[i]
 
 
-def gather(values: Array, order: Array) -> Array:
-    """values[order], without holding the GIL."""
-    if values.dtype == object:
-        picked: Array = values[order]
-        return picked
-    out = np.empty(len(order), values.dtype)
-    _gather(values, order, out)
-    return out
+def inverse(places: Array) -> Array:
+    """The order that puts rows at their places."""
+    return scatter(np.arange(len(places), dtype=np.int32), places)
 
 
 def scatter(values: Array, places: Array) -> Array:
-    """Each value at its place.
+    """Each value at its place, moved by all cores.
 
     With many events of few keys this is several times faster than gathering by an order: it
     reads in sequence, and writes to as many sequences as there are keys.
@@ -199,5 +225,11 @@ def scatter(values: Array, places: Array) -> Array:
     if values.dtype == object:
         out[places] = values
     else:
-        _scatter(values, places, out)
+        # The call releases the GIL, and no two ranges write to one place.
+        _share_out(lambda rows: _scatter(values[rows], places[rows], out), _shares(len(places)))
     return out
+
+
+@functools.cache
+def _movers() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(CORES, "paneflow-scatter")

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numba
 import numpy as np
 import pyarrow as pa
 
 from paneflow.aggregates.operator import Array
 from paneflow.errors import InputError
+
+compiled = numba.njit(nogil=True, cache=True)
 
 FARTHEST = 2**61
 """No time may be so large that adding a range or a slide could leave int64."""
@@ -71,10 +74,23 @@ def read_times(table: pa.Table, column: str) -> Array:
         ) from None
     array = times.combine_chunks() if times.num_chunks != 1 else times.chunk(0)
     values: Array = array.to_numpy(zero_copy_only=False)
-    if len(values) and (values.min() < -FARTHEST or values.max() > FARTHEST):
-        far = values.min() if values.min() < -FARTHEST else values.max()
+    far = _too_far(values)
+    if far:
         raise InputError(
             f"the time column {column!r} holds {far}, which is too far from zero for windows to "
             f"be added to it (at most 2**61): correct the time or use a coarser unit"
         )
     return values
+
+
+@compiled
+def _too_far(times):  # type: ignore[no-untyped-def]
+    """The time that is farthest from zero, if it is too far; otherwise 0."""
+    low = 0
+    high = 0
+    for t in times:
+        low = min(low, t)
+        high = max(high, t)
+    if low < -FARTHEST:
+        return low
+    return high if high > FARTHEST else 0

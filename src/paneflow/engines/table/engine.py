@@ -26,7 +26,7 @@ from paneflow.windows import Window
 if TYPE_CHECKING:
     from paneflow.query import Query
 
-EVENTS_PER_PART = 250_000
+EVENTS_PER_PART = 500_000
 WINDOWS_PER_PART = 16
 WORTH_A_THREAD = 100_000
 

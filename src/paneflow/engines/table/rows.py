@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from paneflow.aggregates.operator import Array
 from paneflow.engines.table.windows import Block, Result
-from paneflow.slicing.ordering import gather, stable_order
+from paneflow.slicing.ordering import inverse, scatter, stable_places
 from paneflow.slicing.times import TimeType
 from paneflow.windows import Sliding, Window
 
@@ -29,8 +29,8 @@ def assemble(
     Blocks are emptied column by column, so that no column is held twice for long.
     """
     moment = TimeType(schema.field("end").type)
-    seq, start, end, label, order = _ordered(blocks, windows, labels)
-    key = _gather(blocks, "key", order)
+    seq, start, end, label, places = _ordered(blocks, windows, labels)
+    key = _joined(blocks, "key", places)
     texts = pa.array(sorted(windows, key=lambda name: labels[name]), pa.string())
     columns: dict[str, Any] = {
         "window": pa.DictionaryArray.from_arrays(pa.array(label), texts),
@@ -41,7 +41,7 @@ def assemble(
     for name in keys.column_names:
         columns[name] = keys.column(name).combine_chunks().take(pa.array(key))
     names = list(blocks[0].results)
-    made = pool.map(lambda name: _result([b.results.pop(name) for b in blocks], order), names)
+    made = pool.map(lambda name: _result([b.results.pop(name) for b in blocks], places), names)
     columns.update(zip(names, made, strict=True))
     arrays = [
         columns[field.name]
@@ -55,44 +55,36 @@ def assemble(
 def _ordered(
     blocks: list[Block], windows: Mapping[str, Window], labels: Mapping[str, int]
 ) -> tuple[Array, Array, Array, Array, Array | None]:
-    """seq, start, end and label of all rows in order, and the order."""
+    """seq, start, end and label of all rows in order, and their places."""
     seq = np.concatenate([b.seq for b in blocks])
     if len(windows) == 1 and isinstance(window := next(iter(windows.values())), Sliding):
         # One window whose end follows from its number: the numbers alone decide.
-        order = stable_order([seq], len(seq))
-        seq = seq if order is None else gather(seq, order)
+        places = stable_places([seq], len(seq))
+        seq = seq if places is None else scatter(seq, places)
         start, end = window.extent(seq, seq, seq)
-        return seq, start, end, np.zeros(len(seq), np.int32), order
-    label = np.concatenate([b.label for b in blocks])
-    first = np.concatenate([b.first for b in blocks])
-    last = np.concatenate([b.last for b in blocks])
-    start, end = np.empty_like(seq), np.empty_like(seq)
-    for name, window in windows.items():
-        # Rows of one label stand together within each block.
-        rows = slice(None) if len(windows) == 1 else np.flatnonzero(label == labels[name])
-        start[rows], end[rows] = window.extent(seq[rows], first[rows], last[rows])
-    del first, last
+        return seq, start, end, np.zeros(len(seq), np.int32), places
+    label, start, end = (_joined(blocks, name, None) for name in ("label", "start", "end"))
     fields = [end, label] if len(windows) > 1 else [end]
     if not all(isinstance(w, Sliding) for w in windows.values()):
         fields.append(seq)
-    order = stable_order(fields, len(seq))
-    if order is None:
-        return seq, start, end, label, order
-    return gather(seq, order), gather(start, order), gather(end, order), gather(label, order), order
+    places = stable_places(fields, len(seq))
+    if places is not None:
+        seq, start, end, label = (scatter(c, places) for c in (seq, start, end, label))
+    return seq, start, end, label, places
 
 
-def _gather(blocks: list[Block], column: str, order: Array | None) -> Array:
+def _joined(blocks: list[Block], column: str, places: Array | None) -> Array:
     values = np.concatenate([getattr(b, column) for b in blocks])
-    return values if order is None else gather(values, order)
+    return values if places is None else scatter(values, places)
 
 
-def _result(parts: list[Result], order: Array | None) -> pa.Array:
+def _result(parts: list[Result], places: Array | None) -> pa.Array:
     """One aggregate's column, in order and in its own type."""
     held = parts[0].column
     # Stores of different slicings may hold texts by different ranks.
     if isinstance(parts[0].values, pa.Array) or any(p.column is not held for p in parts):
         joined = pa.concat_arrays([_decoded(p) for p in parts])
-        return joined if order is None else joined.take(pa.array(order))
+        return joined if places is None else joined.take(pa.array(inverse(places)))
     values = np.concatenate([p.values for p in parts])
     masks = [p.valid for p in parts]
     valid = None
@@ -100,9 +92,9 @@ def _result(parts: list[Result], order: Array | None) -> pa.Array:
         valid = np.concatenate(
             [np.ones(len(p.values), np.bool_) if p.valid is None else p.valid for p in parts]
         )
-    if order is not None:
-        values = gather(values, order)
-        valid = None if valid is None else gather(valid, order)
+    if places is not None:
+        values = scatter(values, places)
+        valid = None if valid is None else scatter(valid, places)
     if held is not None:
         return held.decode(values, valid)
     return pa.array(values, mask=None if valid is None else ~valid)

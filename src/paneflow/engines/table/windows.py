@@ -35,13 +35,13 @@ class Result:
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Windows of one store: label, key, number, the times they span, and their results."""
+    """Windows of one store: label, key, number, extent, and their results."""
 
     label: Array
     key: Array
     seq: Array
-    first: Array
-    last: Array
+    start: Array
+    end: Array
     results: dict[str, Result]
 
 
@@ -59,26 +59,26 @@ def merge_windows(
     every = Ranges.joined(found)
     lengths = [len(r) for r in found]
     merging = _Merging(store, every, lengths, kinds, merge)
-    spans = [_span(w, r, store) for w, r in zip(windows.values(), found, strict=True)]
+    extents = [_extent(w, r, store) for w, r in zip(windows.values(), found, strict=True)]
     return Block(
         np.repeat(np.array([labels[label] for label in windows], np.int32), lengths),
         every.key + np.int32(store.part.first_key),
         every.seq,
-        np.concatenate([first for first, _ in spans]),
-        np.concatenate([last for _, last in spans]),
+        np.concatenate([start for start, _ in extents]),
+        np.concatenate([end for _, end in extents]),
         merging.results(aggregates),
     )
 
 
-def _span(window: Window, ranges: Ranges, store: Store) -> tuple[Array, Array]:
-    """The times of the first and last event of each window, for those whose extent needs them."""
+def _extent(window: Window, ranges: Ranges, store: Store) -> tuple[Array, Array]:
+    """Start and end of each window."""
     if isinstance(window, Sliding) or len(ranges) == 0:
-        return ranges.seq, ranges.seq
-    part = store.part
+        return window.extent(ranges.seq, ranges.seq, ranges.seq)
+    first = store.part.t[ranges.lo]
     if isinstance(window, Session):
         # Rows that are slices may end later than the row behind them.
-        return part.t[ranges.lo], np.maximum.reduceat(part.last, ranges.lo)
-    return part.t[ranges.lo], part.t[ranges.hi - 1]
+        return window.extent(ranges.seq, first, np.maximum.reduceat(store.part.last, ranges.lo))
+    return window.extent(ranges.seq, first, store.part.t[ranges.hi - 1])
 
 
 class _Merging:

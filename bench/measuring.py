@@ -1,0 +1,141 @@
+"""One contestant, one case, one fresh process: seconds, rows, and memory at its height.
+
+Run as `python -m bench.measuring <task as JSON>`; `measure` does that and reads the answer. The
+input comes as Arrow files, one for each range of keys. They are read, handed over in the
+contestant's form, and answered one after another, and each result is dropped before the next.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from bench.contestants import CONTESTANTS
+from bench.data import events
+from bench.memory import Peak
+
+RUNS = 3
+LONG = 20.0
+"""Seconds beyond which a case is run once only."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What to measure. With `limit`, give up when the whole would take longer, in seconds."""
+
+    contestant: str
+    overlap: int
+    files: tuple[str, ...]
+    limit: float | None = None
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What came out; memory is that of the key range that took the most."""
+
+    seconds: float
+    """The best of the runs, or the estimate if `over`."""
+    over: bool = False
+    """Given up: the first key ranges, or the time limit, showed that it would take too long."""
+    rows: int = 0
+    input_bytes: int = 0
+    result_bytes: int = 0
+    peak_bytes: int | None = None
+
+    @property
+    def peak_ratio(self) -> float | None:
+        """The peak as a multiple of the input."""
+        return None if self.peak_bytes is None else self.peak_bytes / self.input_bytes
+
+    @property
+    def working_ratio(self) -> float | None:
+        """The same without the rows of the result, which somebody asked for."""
+        if self.peak_bytes is None:
+            return None
+        return max(0, self.peak_bytes - self.result_bytes) / self.input_bytes
+
+
+def measure(task: Task) -> Measured:
+    """Run a task in a process of its own."""
+    command = [sys.executable, "-m", "bench.measuring", json.dumps(asdict(task))]
+    # Reading, warming up and the one run that is allowed to be too long.
+    patience = None if task.limit is None else 3 * task.limit
+    root = Path(__file__).resolve().parent.parent
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=patience, cwd=root, check=False
+        )
+    except subprocess.TimeoutExpired as stopped:
+        return Measured(seconds=stopped.timeout, over=True)
+    if done.returncode:
+        raise RuntimeError(f"{task.contestant} failed with {task}:\n{done.stderr}")
+    return Measured(**json.loads(done.stdout.splitlines()[-1]))
+
+
+def run(task: Task) -> Measured:
+    """Measure here and now."""
+    contestant = CONTESTANTS[task.contestant]
+    # Compiling, loading libraries and starting threads is no part of a measurement.
+    contestant.run(contestant.prepare(events(50_000, 100)), task.overlap)
+    seconds, rows, done = 0.0, 0, 0
+    heaviest = Measured(0.0)
+    for k, file in enumerate(task.files):
+        table = _read(file)
+        prepared = contestant.prepare(table)
+        peak = Peak()
+        taken, result = _timed(lambda given=prepared: contestant.run(given, task.overlap))
+        above = peak.above()
+        count, size = _extent(result)
+        rows += count
+        if above is not None and above >= (heaviest.peak_bytes or 0):
+            heaviest = Measured(0.0, False, 0, table.nbytes, size, above)
+        del result
+        # The first key range has the whole measurement's share of repeats.
+        for _ in range(RUNS - 1 if taken * len(task.files) < LONG else 0):
+            again, result = _timed(lambda given=prepared: contestant.run(given, task.overlap))
+            del result
+            taken = min(taken, again)
+        seconds += taken
+        done += table.num_rows
+        estimate = seconds * len(task.files) / (k + 1)
+        if task.limit is not None and k + 1 < len(task.files) and estimate > task.limit:
+            return Measured(estimate, over=True)
+    return Measured(
+        seconds,
+        False,
+        rows,
+        heaviest.input_bytes,
+        heaviest.result_bytes,
+        heaviest.peak_bytes,
+    )
+
+
+def _timed(call: Any) -> tuple[float, Any]:
+    begun = time.perf_counter()
+    result = call()
+    return time.perf_counter() - begun, result
+
+
+def _extent(result: Any) -> tuple[int, int]:
+    """Rows and bytes of an Arrow table or a polars frame."""
+    if isinstance(result, pa.Table):
+        return result.num_rows, result.nbytes
+    return result.height, int(result.estimated_size())
+
+
+def _read(file: str) -> pa.Table:
+    # Not mapped: the input is in memory like everybody's, and counted before the peak is.
+    with pa.OSFile(file) as source:
+        return pa.ipc.open_file(source).read_all().combine_chunks()
+
+
+if __name__ == "__main__":
+    given: dict[str, Any] = json.loads(sys.argv[1])
+    print(json.dumps(asdict(run(Task(**{**given, "files": tuple(given["files"])})))))
