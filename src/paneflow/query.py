@@ -114,11 +114,11 @@ FlatFAT where it has few, long windows
 
     def check(self, schema: pa.Schema) -> None:
         """Refuse a table that does not fit, before anything is computed."""
-        wanted = {self.time: "the time"} | {name: "a key" for name in self.key}
+        wanted = {self.time: "the time"} | dict.fromkeys(self.key, "a key")
         for label, window in self.windows.items():
-            wanted |= {name: f"a column of window {label!r}" for name in window.columns}
+            wanted |= dict.fromkeys(window.columns, f"a column of window {label!r}")
         for name, aggregate in self.aggregates.items():
-            wanted |= {column: f"a column of {name!r}" for column in aggregate.columns}
+            wanted |= dict.fromkeys(aggregate.columns, f"a column of {name!r}")
         require_columns(schema, wanted)
         stamped = time_type(schema.field(self.time).type, self.time).stamped
         for label, window in self.windows.items():

@@ -18,8 +18,7 @@ import pyarrow as pa
 
 import paneflow as pf
 from examples.threshold_window import Threshold
-from paneflow import aggregates as A
-from paneflow import windows as W
+from paneflow import aggregates as A, windows as W
 
 EPOCH = dt.datetime(2024, 2, 29, 23, 59, tzinfo=dt.UTC)
 
@@ -167,8 +166,9 @@ def draw_table(r: random.Random, n: int, stamped: bool) -> pa.Table:
         "small": pa.array([perhaps(r, nulls, float(r.randint(1, 4))) for _ in range(n)]).cast(
             pa.float64()
         ),
-        "s": pa.array([perhaps(r, nulls, r.choice(["", "a", "b", "ä", "zz"])) for _ in range(n)])
-        .cast(pa.string()),
+        "s": pa.array(
+            [perhaps(r, nulls, r.choice(["", "a", "b", "ä", "zz"])) for _ in range(n)]
+        ).cast(pa.string()),
         "b": pa.array([perhaps(r, nulls, r.random() < 0.3) for _ in range(n)], pa.bool_()),
         "day": pa.array([perhaps(r, nulls, r.randint(0, 5)) for _ in range(n)], pa.int32()).cast(
             pa.date32()

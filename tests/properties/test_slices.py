@@ -7,12 +7,10 @@ import random
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import paneflow as pf
-from paneflow import aggregates as A
-from paneflow import windows as W
+from paneflow import aggregates as A, windows as W
 from tests.properties.cases import AGGREGATES, MERGEABLE, affine, draw_case
 from tests.properties.compare import assert_same_rows
 
@@ -98,7 +96,9 @@ def test_slices_of_another_query_are_refused() -> None:
 def test_a_newer_format_is_refused() -> None:
     table = pa.table({"t": [1], "v": [1.0]})
     slices = pf.Query(W.tumbling(5), {"peak": A.max("v")}, time="t").slice(table).table
-    metadata = {k: v.replace(b'"version": 1', b'"version": 2') for k, v in slices.schema.metadata.items()}
+    metadata = {
+        k: v.replace(b'"version": 1', b'"version": 2') for k, v in slices.schema.metadata.items()
+    }
     with pytest.raises(pf.InputError, match="format version 2"):
         pf.Slices(slices.replace_schema_metadata(metadata))
     with pytest.raises(pf.InputError, match="no slices"):

@@ -6,8 +6,7 @@ import os
 import random
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from tests.properties.cases import AGGREGATES, WINDOWS, Case, draw_case
 from tests.properties.compare import assert_same_rows

@@ -5,12 +5,12 @@ An aggregate belongs to one of three families, by what a slice must keep of its 
 - `Constant`: operators with partials of a fixed size (distributive and algebraic functions);
 - `Multiset`: how often each value occurs (median, mode, ...): windows add and remove slices'
   sorted runs, they never sort again;
-- `Sequence`: the values themselves, in total order (collect, whole-window functions).
+- `Ordered`: the values themselves, in total order (collect, whole-window functions).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence as Many
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -23,6 +23,8 @@ from paneflow.errors import InputError, QueryError
 
 Kinds = Mapping[str, Kind]
 Types = Mapping[str, pa.DataType]
+Merged = Sequence[Partials]
+"""The merged partials of an aggregate's operators, in their order."""
 Lowered = tuple[Array | pa.Array, Array | None]
 """Values, and which of them are valid (None: all)."""
 
@@ -76,7 +78,7 @@ class Constant(Aggregate):
         """What must be folded and merged for it."""
         raise NotImplementedError
 
-    def lower(self, n: Array, merged: Many[Partials], kinds: Kinds) -> Lowered:
+    def lower(self, n: Array, merged: Merged, kinds: Kinds) -> Lowered:
         """Results of many windows: n counted events each, and the merged partials."""
         raise NotImplementedError
 
@@ -89,11 +91,11 @@ class Multiset(Aggregate):
 
 
 @dataclass(frozen=True)
-class Sequence(Aggregate):
+class Ordered(Aggregate):
     """An aggregate of the values of a window in total order."""
 
     laws: ClassVar[Laws] = Laws(commutative=False, order_sensitive=True, growing=True)
 
-    def lower_sequences(self, arrays: Many[Any], lo: Array, hi: Array) -> Lowered:
+    def lower_sequences(self, arrays: Sequence[Any], lo: Array, hi: Array) -> Lowered:
         """Results of windows that hold positions lo <= i < hi of the arrays."""
         raise NotImplementedError

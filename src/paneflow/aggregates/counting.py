@@ -12,9 +12,9 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from paneflow.aggregates.aggregate import Constant, Kinds, Lowered, Many, Types
+from paneflow.aggregates.aggregate import Constant, Kinds, Lowered, Merged, Types
 from paneflow.aggregates.laws import Laws
-from paneflow.aggregates.operator import Array, Operator, Partials
+from paneflow.aggregates.operator import Array, Operator
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Count(Constant):
     def operators(self, kinds: Kinds) -> tuple[Operator, ...]:
         return ()
 
-    def lower(self, n: Array, merged: Many[Partials], kinds: Kinds) -> Lowered:
+    def lower(self, n: Array, merged: Merged, kinds: Kinds) -> Lowered:
         return n.astype(np.int64, copy=False), None
 
 

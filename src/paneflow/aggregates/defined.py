@@ -17,10 +17,10 @@ import numba
 import numpy as np
 import pyarrow as pa
 
-from paneflow.aggregates.aggregate import Constant, Kinds, Lowered, Many, Types
+from paneflow.aggregates.aggregate import Constant, Kinds, Lowered, Merged, Types
 from paneflow.aggregates.kernels import Shape, kernel
 from paneflow.aggregates.laws import Laws, check_laws
-from paneflow.aggregates.operator import Array, Component, Input, Operator, Partials
+from paneflow.aggregates.operator import Array, Component, Input, Operator
 from paneflow.aggregates.values import Kind, kind_of
 from paneflow.errors import QueryError
 
@@ -91,13 +91,13 @@ class Defined(Constant):
     def operators(self, kinds: Kinds) -> tuple[Operator, ...]:
         return (_operator(self, tuple(kinds[c] for c in self.columns)),)
 
-    def lower(self, n: Array, merged: Many[Partials], kinds: Kinds) -> Lowered:
+    def lower(self, n: Array, merged: Merged, kinds: Kinds) -> Lowered:
         (operator,) = self.operators(kinds)
         (parts,) = merged
         result = _plain(self.definition.lower(self._sample(kinds)))
         if operator.compiled and isinstance(result, bool | int | float):
             dtype = {bool: np.bool_, int: np.int64, float: np.float64}[type(result)]
-            out = np.empty(len(n), dtype)
+            out: Array = np.empty(len(n), dtype)
             run = kernel(replace(operator, combine=self.definition.lower), "lower_all", _lower_loop)
             run(n, *parts, out)
             return out, n > 0
@@ -151,9 +151,7 @@ def _operator(aggregate: Defined, kinds: tuple[Kind, ...]) -> Operator:
     text = Kind.TEXT in kinds
     operator = Operator(
         f"define:{id(definition)}",
-        tuple(
-            Input(c, "object" if text else "value") for c in aggregate.columns
-        ),
+        tuple(Input(c, "object" if text else "value") for c in aggregate.columns),
         tuple(Component(n, d) for n, d in zip(names, dtypes, strict=True)),
         starts,
         definition.combine,
@@ -204,12 +202,18 @@ def _obstacle(operator: Operator, aggregate: Defined, kinds: tuple[Kind, ...]) -
     try:
         kernel(operator, "trial", nothing)(*inputs, operator.start(), *operator.empty(0))
         result = _plain(
-            aggregate.definition.lower(aggregate._sample(dict(zip(aggregate.columns, kinds, strict=True))))
+            aggregate.definition.lower(
+                aggregate._sample(dict(zip(aggregate.columns, kinds, strict=True)))
+            )
         )
         if isinstance(result, bool | int | float):
-            empty = np.empty(0, {bool: np.bool_, int: np.int64, float: np.float64}[type(result)])
+            empty: Array = np.empty(
+                0, {bool: np.bool_, int: np.int64, float: np.float64}[type(result)]
+            )
             lowering = replace(operator, combine=aggregate.definition.lower)
-            kernel(lowering, "lower_all", _lower_loop)(np.empty(0, np.int64), *operator.empty(0), empty)
+            kernel(lowering, "lower_all", _lower_loop)(
+                np.empty(0, np.int64), *operator.empty(0), empty
+            )
     except numba.core.errors.NumbaError as error:
         return f"Numba says: {str(error).strip().splitlines()[0]}"
     return None

@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from paneflow.aggregates.aggregate import Constant, Kinds, Lowered, Many, Types
+from paneflow.aggregates.aggregate import Constant, Kinds, Lowered, Merged, Types
 from paneflow.aggregates.laws import Laws
-from paneflow.aggregates.operator import TIME, Array, Component, Input, Operator, Partials
+from paneflow.aggregates.operator import TIME, Array, Component, Input, Operator
 from paneflow.aggregates.values import Kind, plain_type
 
 NEVER = np.iinfo(np.int64).max
@@ -92,7 +92,7 @@ class Pick(Constant):
     def result_type(self, types: Types) -> pa.DataType:
         return plain_type(types[self.columns[0]])
 
-    def lower(self, n: Array, merged: Many[Partials], kinds: Kinds) -> Lowered:
+    def lower(self, n: Array, merged: Merged, kinds: Kinds) -> Lowered:
         return merged[0][-1], n > 0
 
 

@@ -295,20 +295,18 @@ def _definition(function: types.FunctionType) -> ast.FunctionDef:
         if isinstance(node, ast.Lambda):
             expression = compile(ast.Expression(node), "<lambda>", "eval")
             twin = next(c for c in expression.co_consts if isinstance(c, types.CodeType))
-            if twin.co_code == code.co_code and _constants(twin) == _constants(code):
-                if twin.co_names == code.co_names and twin.co_varnames == code.co_varnames:
-                    return ast.FunctionDef(
-                        name="anonymous",
-                        args=node.args,
-                        body=[ast.Return(node.body)],
-                        decorator_list=[],
-                        type_params=[],
-                    )
+            if _essence(twin) == _essence(code):
+                shell = ast.parse("def anonymous(): pass").body[0]
+                assert isinstance(shell, ast.FunctionDef)
+                shell.args, shell.body = node.args, [ast.Return(node.body)]
+                return shell
     raise _CannotExport
 
 
-def _constants(code: types.CodeType) -> tuple[Any, ...]:
-    return tuple(c for c in code.co_consts if not isinstance(c, types.CodeType))
+def _essence(code: types.CodeType) -> tuple[Any, ...]:
+    """What makes two pieces of code do the same."""
+    constants = tuple(c for c in code.co_consts if not isinstance(c, types.CodeType))
+    return code.co_code, constants, code.co_names, code.co_varnames
 
 
 def _parseable(source: str) -> str:

@@ -96,6 +96,6 @@ def alike(a: Any, b: Any) -> bool:
         return len(a) == len(b) and all(map(alike, a, b))
     if isinstance(a, float) or isinstance(b, float):
         if a != a or b != b:
-            return a != a and b != b
-        return a == b or math.isclose(a, b, rel_tol=1e-6, abs_tol=1e-9)
+            return bool(a != a and b != b)
+        return bool(a == b) or math.isclose(a, b, rel_tol=1e-6, abs_tol=1e-9)
     return bool(a == b)

@@ -107,7 +107,9 @@ class Operator:
     def start(self) -> tuple[Any, ...]:
         """The identity, each component in its type: what every fold starts from."""
         return tuple(
-            value if c.dtype == "object" else np.dtype(c.dtype).type(value)
+            value
+            if c.dtype == "object"
+            else np.dtype(c.dtype).type(value)
             if c.width is None
             else np.full(c.width, value, c.dtype)
             for c, value in zip(self.components, self.identity, strict=True)

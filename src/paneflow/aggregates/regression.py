@@ -12,8 +12,8 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from paneflow.aggregates.aggregate import Constant, Kinds, Lowered, Many, Types
-from paneflow.aggregates.operator import Array, Component, Input, Operator, Partials
+from paneflow.aggregates.aggregate import Constant, Kinds, Lowered, Merged, Types
+from paneflow.aggregates.operator import Array, Component, Input, Operator
 from paneflow.aggregates.values import Kind
 
 
@@ -63,12 +63,14 @@ class LinearRegression(Constant):
             ),
         )
 
-    def lower(self, n: Array, merged: Many[Partials], kinds: Kinds) -> Lowered:
+    def lower(self, n: Array, merged: Merged, kinds: Kinds) -> Lowered:
         _, mean_y, mean_x, squares_x, products = merged[0]
         valid = (n > 1) & (squares_x != 0.0)
         slope = products / np.where(valid, squares_x, 1.0)
         fields = [pa.array(slope), pa.array(mean_y - slope * mean_x)]
-        line = pa.StructArray.from_arrays(fields, names=["slope", "intercept"], mask=pa.array(~valid))
+        line = pa.StructArray.from_arrays(
+            fields, names=["slope", "intercept"], mask=pa.array(~valid)
+        )
         return line, None
 
 

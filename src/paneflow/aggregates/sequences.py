@@ -7,28 +7,28 @@ gets the window's values as arrays and runs once per window.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
-from paneflow.aggregates.aggregate import Lowered, Many, Sequence, Types
+from paneflow.aggregates.aggregate import Lowered, Ordered, Types
 from paneflow.aggregates.operator import Array
 from paneflow.aggregates.values import Kind, plain_type
 from paneflow.errors import PaneflowError, QueryError
 
 
 @dataclass(frozen=True)
-class Collect(Sequence):
+class Collect(Ordered):
     name: ClassVar[str] = "collect"
     result_column: ClassVar[int | None] = 0
 
     def result_type(self, types: Types) -> pa.DataType:
         return pa.list_(plain_type(types[self.columns[0]]))
 
-    def lower_sequences(self, arrays: Many[Any], lo: Array, hi: Array) -> Lowered:
+    def lower_sequences(self, arrays: Sequence[Any], lo: Array, hi: Array) -> Lowered:
         (values,) = arrays
         lengths = hi - lo
         offsets = np.zeros(len(lengths) + 1, np.int64)
@@ -45,7 +45,7 @@ class Collect(Sequence):
 
 
 @dataclass(frozen=True)
-class Concat(Sequence):
+class Concat(Ordered):
     separator: str = ""
 
     name: ClassVar[str] = "concat"
@@ -54,7 +54,7 @@ class Concat(Sequence):
     def result_type(self, types: Types) -> pa.DataType:
         return pa.string()
 
-    def lower_sequences(self, arrays: Many[Any], lo: Array, hi: Array) -> Lowered:
+    def lower_sequences(self, arrays: Sequence[Any], lo: Array, hi: Array) -> Lowered:
         texts = arrays[0].cast(pa.string()).to_pylist()
         joined = [
             self.separator.join(texts[a:b]) if b > a else None
@@ -64,7 +64,7 @@ class Concat(Sequence):
 
 
 @dataclass(frozen=True)
-class Applied(Sequence):
+class Applied(Ordered):
     function: Callable[..., Any] = lambda *arrays: None
     returns: pa.DataType = pa.float64()
 
@@ -73,7 +73,7 @@ class Applied(Sequence):
     def result_type(self, types: Types) -> pa.DataType:
         return self.returns
 
-    def lower_sequences(self, arrays: Many[Any], lo: Array, hi: Array) -> Lowered:
+    def lower_sequences(self, arrays: Sequence[Any], lo: Array, hi: Array) -> Lowered:
         inputs = [a.to_numpy(zero_copy_only=False) for a in arrays]
         results = [
             self.function(*(values[a:b] for values in inputs)) if b > a else None

@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from paneflow.aggregates import _bloom, _datasketches, _maxent
-from paneflow.aggregates.aggregate import Constant, Kinds, Lowered, Many, Types
+from paneflow.aggregates.aggregate import Constant, Kinds, Lowered, Merged, Types
 from paneflow.aggregates.holistic import checked_share
 from paneflow.aggregates.laws import Laws
-from paneflow.aggregates.operator import Array, Component, Input, Operator, Partials
+from paneflow.aggregates.operator import Array, Component, Input, Operator
 from paneflow.aggregates.values import Kind
 from paneflow.errors import QueryError
 
@@ -73,7 +73,7 @@ class MomentSketch(Constant):
             ),
         )
 
-    def lower(self, n: Array, merged: Many[Partials], kinds: Kinds) -> Lowered:
+    def lower(self, n: Array, merged: Merged, kinds: Kinds) -> Lowered:
         rows = merged[0][0]
         powers, logs = rows[:, 2 : 2 + self.k], rows[:, 2 + self.k :]
         estimates = _maxent.quantiles(
@@ -112,7 +112,7 @@ class BloomFilter(Constant):
             ),
         )
 
-    def lower(self, n: Array, merged: Many[Partials], kinds: Kinds) -> Lowered:
+    def lower(self, n: Array, merged: Merged, kinds: Kinds) -> Lowered:
         words = np.ascontiguousarray(merged[0][0], "<u8")
         fixed = pa.binary(self.bits // 8)
         filters = pa.Array.from_buffers(fixed, len(words), [None, pa.py_buffer(words)])
@@ -135,7 +135,7 @@ class ApproxDistinct(Constant):
         form = Input(column, "object" if kinds[column] is Kind.TEXT else "value")
         return (_sketch("hll", form, _datasketches.Hll(self.lg_k)),)
 
-    def lower(self, n: Array, merged: Many[Partials], kinds: Kinds) -> Lowered:
+    def lower(self, n: Array, merged: Merged, kinds: Kinds) -> Lowered:
         return _estimates(merged[0][0], n, _datasketches.Hll(self.lg_k).lower)
 
 
@@ -154,7 +154,7 @@ class ApproxQuantile(Constant):
         form = Input(self.columns[0], "float")
         return (_sketch("kll", form, _datasketches.Kll(self.k)),)
 
-    def lower(self, n: Array, merged: Many[Partials], kinds: Kinds) -> Lowered:
+    def lower(self, n: Array, merged: Merged, kinds: Kinds) -> Lowered:
         sketches = _datasketches.Kll(self.k)
         return _estimates(merged[0][0], n, lambda sketch: sketches.lower(sketch, self.q))
 

@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 
 from paneflow.aggregates import _exact_sum
-from paneflow.aggregates.aggregate import Constant, Kinds, Lowered, Many, Types
+from paneflow.aggregates.aggregate import Constant, Kinds, Lowered, Merged, Types
 from paneflow.aggregates.laws import Laws
-from paneflow.aggregates.operator import Array, Component, Input, Operator, Partials
+from paneflow.aggregates.operator import Array, Component, Input, Operator
 from paneflow.aggregates.values import Kind
 from paneflow.errors import InputError
 
@@ -91,7 +91,12 @@ def integer_sum(column: str) -> Operator:
 def float_sum(column: str) -> Operator:
     """The sum of a column in float64."""
     return Operator(
-        "float_sum", (Input(column, "float"),), (Component("sum", "float64"),), (0.0,), _add, _itself
+        "float_sum",
+        (Input(column, "float"),),
+        (Component("sum", "float64"),),
+        (0.0,),
+        _add,
+        _itself,
     )
 
 
@@ -151,7 +156,7 @@ class Sum(Constant):
             return (integer_sum(column),)
         return (exact_float_sum(column) if self.exact else float_sum(column),)
 
-    def lower(self, n: Array, merged: Many[Partials], kinds: Kinds) -> Lowered:
+    def lower(self, n: Array, merged: Merged, kinds: Kinds) -> Lowered:
         (parts,) = merged
         if kinds[self.columns[0]] is Kind.INTEGER:
             sums, fits = whole_sums(*parts)
@@ -178,7 +183,7 @@ class Mean(Constant):
         (column,) = self.columns
         return (integer_sum(column) if kinds[column] is Kind.INTEGER else float_sum(column),)
 
-    def lower(self, n: Array, merged: Many[Partials], kinds: Kinds) -> Lowered:
+    def lower(self, n: Array, merged: Merged, kinds: Kinds) -> Lowered:
         (parts,) = merged
         counted = n > 0
         if kinds[self.columns[0]] is Kind.INTEGER:
@@ -204,7 +209,7 @@ class Product(Constant):
         inputs = (Input(self.columns[0], "float"),)
         return (Operator("product", inputs, (component,), (1.0,), _multiply, _itself),)
 
-    def lower(self, n: Array, merged: Many[Partials], kinds: Kinds) -> Lowered:
+    def lower(self, n: Array, merged: Merged, kinds: Kinds) -> Lowered:
         return merged[0][0], n > 0
 
 
@@ -221,7 +226,7 @@ class GeometricMean(Constant):
         inputs = (Input(self.columns[0], "float"),)
         return (Operator("log_sum", inputs, (component,), (0.0,), _add, _logarithm),)
 
-    def lower(self, n: Array, merged: Many[Partials], kinds: Kinds) -> Lowered:
+    def lower(self, n: Array, merged: Merged, kinds: Kinds) -> Lowered:
         return np.exp(merged[0][0] / np.maximum(n, 1)), n > 0
 
 
@@ -239,7 +244,7 @@ class Spread(Constant):
     def operators(self, kinds: Kinds) -> tuple[Operator, ...]:
         return (deviation(self.columns[0]),)
 
-    def lower(self, n: Array, merged: Many[Partials], kinds: Kinds) -> Lowered:
+    def lower(self, n: Array, merged: Merged, kinds: Kinds) -> Lowered:
         squares = merged[0][2]
         spread = squares / np.maximum(n - self.taken, 1)
         return (np.sqrt(spread) if self.root else spread), n > self.taken

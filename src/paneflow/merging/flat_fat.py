@@ -15,6 +15,7 @@ from paneflow.aggregates.operator import Array, Operator, Partials
 
 
 def build_loop(shape: Shape) -> str:
+    """Leaves are the slices; each inner node combines its two children."""
     return f"""
         def build({shape.names("p")}, {shape.names("t")}):
             n = len(p0)
@@ -28,6 +29,7 @@ def build_loop(shape: Shape) -> str:
 
 
 def query_loop(shape: Shape) -> str:
+    """From both ends of the range upwards, taking every node that lies wholly inside."""
     # With a number of leaves that is no power of two some inner nodes join the last leaves to
     # the first; a range never needs one of those.
     return f"""

@@ -19,6 +19,7 @@ from paneflow.aggregates.operator import Array, Operator, Partials
 
 
 def loop(shape: Shape) -> str:
+    """Left-cumulative up to the boundary, cumulative behind it."""
     return f"""
         def merge(lo, hi, identity, {shape.names("p")}, {shape.names("o")}):
             longest = 1

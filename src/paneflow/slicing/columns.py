@@ -121,14 +121,16 @@ def _numbers(array: pa.Array, kind: Kind, name: str) -> Array:
     if array.null_count:
         array = array.fill_null(0)
     if kind is Kind.FLOAT:
-        return array.cast(pa.float64()).to_numpy(zero_copy_only=False)
+        floats: Array = array.cast(pa.float64()).to_numpy(zero_copy_only=False)
+        return floats
     try:
-        return array.cast(pa.int64()).to_numpy(zero_copy_only=False)
+        integers: Array = array.cast(pa.int64()).to_numpy(zero_copy_only=False)
     except pa.ArrowInvalid:
         raise InputError(
             f"column {name!r} of type {array.type} holds values that do not fit into int64: "
             f"cast it to float64 first"
         ) from None
+    return integers
 
 
 def _ranks(array: pa.Array) -> tuple[Array, pa.Array]:
@@ -153,5 +155,3 @@ def require_columns(schema: pa.Schema, wanted: dict[str, str]) -> None:
             )
         if len(found) > 1:
             raise InputError(f"column {name!r} occurs {len(found)} times: rename all but one")
-
-

@@ -6,6 +6,7 @@ a range of positions.
 
 from __future__ import annotations
 
+import itertools
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -44,7 +45,7 @@ class Events:
         cuts = np.unique(np.searchsorted(self.key_offsets, marks, side="left"))
         edges = [0, *(int(c) for c in cuts if 0 < c < len(self.key_offsets) - 1)]
         edges.append(len(self.key_offsets) - 1)
-        return [Part(self, a, b) for a, b in zip(edges, edges[1:], strict=False)]
+        return [Part(self, a, b) for a, b in itertools.pairwise(edges)]
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,6 +18,7 @@ compiled = numba.njit(nogil=True, cache=True)
 
 
 def loop(shape: Shape) -> str:
+    """Slice by slice, event by event, in total order."""
     return f"""
         def fold(edges, identity, {shape.value_names()}, {shape.names("o")}):
             for s in range(len(edges) - 1):

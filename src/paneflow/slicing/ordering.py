@@ -99,10 +99,12 @@ def is_sorted(field: Array) -> bool:
 
 @compiled
 def _sorted_one(field):  # type: ignore[no-untyped-def]
+    descents = 0
     for i in range(1, len(field)):
-        if field[i] < field[i - 1]:
-            return False
-    return True
+        descents += field[i] < field[i - 1]
+        if descents:
+            break
+    return descents == 0
 
 
 @compiled

@@ -40,9 +40,7 @@ class Slices:
         about = _about(table.schema.metadata)
         self.table = table
         self.identity: dict[str, Any] = about["query"]
-        self.source: pa.Schema = pa.ipc.read_schema(
-            pa.py_buffer(base64.b64decode(about["source"]))
-        )
+        self.source: pa.Schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(about["source"])))
 
     @classmethod
     def made(cls, table: pa.Table, identity: dict[str, Any], source: pa.Schema) -> Slices:

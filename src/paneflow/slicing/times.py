@@ -28,7 +28,7 @@ class TimeType:
 
     @property
     def stamped(self) -> bool:
-        return pa.types.is_timestamp(self.type)
+        return bool(pa.types.is_timestamp(self.type))
 
     def restore(self, times: Array) -> pa.Array:
         return pa.array(times, pa.int64()).view(self.type)

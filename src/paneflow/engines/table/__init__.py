@@ -5,7 +5,7 @@ window's range of positions; `from_events.py` folds events into slices; `windows
 slices into windows and lowers them; `rows.py` puts rows in order.
 """
 
-from paneflow.engines.table.engine import answer, finish
 from paneflow.engines.table.cutting import cut
+from paneflow.engines.table.engine import answer, finish
 
 __all__ = ["answer", "cut", "finish"]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from paneflow.aggregates.aggregate import Constant, Kinds, Multiset, Sequence
+from paneflow.aggregates.aggregate import Constant, Kinds, Multiset, Ordered
 from paneflow.aggregates.defined import Defined
 from paneflow.aggregates.kernels import functions_text
 from paneflow.aggregates.operator import TIME, Array, Operator, share
@@ -138,13 +138,11 @@ def runs_columns(query: Query) -> dict[str, str]:
 
 def sequence_columns(query: Query) -> dict[tuple[str, ...], str]:
     """The sets of columns of which slices keep every value in order, and where."""
-    kept = [a.columns for a in query.aggregates.values() if isinstance(a, Sequence)]
+    kept = [a.columns for a in query.aggregates.values() if isinstance(a, Ordered)]
     return {columns: f"values({', '.join(columns)})" for columns in kept}
 
 
-def _begins(
-    windows: dict[str, Window], part: Part, arranged: Arranged
-) -> tuple[Array, Array]:
+def _begins(windows: dict[str, Window], part: Part, arranged: Arranged) -> tuple[Array, Array]:
     """Where slices begin among the events, and the time that stands for each."""
     (first, *_) = windows.values()
     if isinstance(first, Session):

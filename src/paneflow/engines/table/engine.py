@@ -71,7 +71,8 @@ def _rows(
     labels = {label: k for k, label in enumerate(sorted(query.windows))}
     with ThreadPoolExecutor(_threads(sum(len(store.part.t) for store, _ in work))) as pool:
         blocks = pool.map(
-            lambda job: merge_windows(*job, labels, query.aggregates, kinds, plan.merge), work
+            lambda job: merge_windows(job[0], job[1], labels, query.aggregates, kinds, plan.merge),
+            work,
         )
         return assemble(list(blocks), query.windows, labels, keys, schema, pool)
 

@@ -43,7 +43,7 @@ def read_slices(
         keys = keys.rename_columns(list(query.key))
     start, last = read_times(table, START), read_times(table, LAST)
     labels = np.array(table.column(SLICING).to_pylist())
-    work = []
+    work: list[tuple[SliceStore, Mapping[str, Window]]] = []
     for slicing, windows in slicings(query.windows).items():
         rows = np.flatnonzero(labels == slicing)
         events = order_events(codes[rows], keys, start[rows], last[rows])
@@ -117,7 +117,9 @@ class SliceStore:
                 column = read_column(self._table, name)
                 self._held[operator, k] = column
                 held = column.values
-                parts.append(held if column.valid is None else np.where(column.valid, held, identity))
+                parts.append(
+                    held if column.valid is None else np.where(column.valid, held, identity)
+                )
             elif component.width is not None:
                 flat = self._table.column(name).combine_chunks().flatten().to_numpy()
                 parts.append(flat.reshape(-1, component.width))

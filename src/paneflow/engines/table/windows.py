@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from paneflow.aggregates.aggregate import Aggregate, Constant, Kinds, Lowered, Multiset, Sequence
+from paneflow.aggregates.aggregate import Aggregate, Constant, Kinds, Lowered, Multiset, Ordered
 from paneflow.aggregates.holistic import Distinct, Mode, Quantiles, TopK
 from paneflow.aggregates.operator import Array, Operator, Partials, share
 from paneflow.engines.table.store import Store
@@ -116,7 +116,7 @@ class _Merging:
             elif isinstance(aggregate, Multiset):
                 made[name] = self._multiset(aggregate)
             else:
-                assert isinstance(aggregate, Sequence)
+                assert isinstance(aggregate, Ordered)
                 arrays, at = self._store.sequences(aggregate.columns)
                 lowered = aggregate.lower_sequences(arrays, at(self._every.lo), at(self._every.hi))
                 made[name] = Result(*lowered)

@@ -21,14 +21,23 @@ MICROSECONDS = {"us": 1, "ms": 1_000, "s": 1_000_000, "D": 86_400_000_000}
 
 
 def count(window: Count, part: Part, columns: Arranged) -> Ranges:
+    """Every `slide` positions, the next `size` events."""
     room = Ranges.room(len(part.t) // window.slide + len(part.offsets))
     found = _count(
-        part.offsets, window.size, window.slide, window.partial, room.key, room.seq, room.lo, room.hi
+        part.offsets,
+        window.size,
+        window.slide,
+        window.partial,
+        room.key,
+        room.seq,
+        room.lo,
+        room.hi,
     )
     return room.first(found)
 
 
 def slide_by_tuple(window: SlideByTuple, part: Part, columns: Arranged) -> Ranges:
+    """Every so many events, those of the last `range` of time."""
     room = Ranges.room(len(part.t) // window.every + len(part.offsets))
     bounds = (window.range.value, window.every, window.partial)
     found = _slide_by_tuple(part.t, part.offsets, *bounds, room.key, room.seq, room.lo, room.hi)
@@ -36,6 +45,7 @@ def slide_by_tuple(window: SlideByTuple, part: Part, columns: Arranged) -> Range
 
 
 def delta(window: Delta, part: Part, columns: Arranged) -> Ranges:
+    """Whenever the column has grown by more than `slide`, the last `range` of it."""
     column = columns.columns[window.column]
     if column.kind not in (Kind.INTEGER, Kind.FLOAT, Kind.TEMPORAL):
         raise InputError(

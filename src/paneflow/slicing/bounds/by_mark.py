@@ -16,6 +16,7 @@ compiled = numba.njit(nogil=True, cache=True)
 
 
 def punctuation(window: Punctuation, part: Part, columns: Arranged) -> Ranges:
+    """From behind one mark up to and including the next."""
     column = columns.columns[window.column]
     if column.kind is not Kind.BOOLEAN:
         raise InputError(

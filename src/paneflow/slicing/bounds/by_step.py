@@ -23,21 +23,26 @@ CASTS = {bool: "bool", int: "np.int64", float: "np.float64"}
 
 
 def loop(initial: tuple[Any, ...], columns: int) -> str:
-    state = "".join(f"{CASTS[type(s)]}(state[{k}]), " for k, s in enumerate(initial))
+    """Step through each key's events and keep the open windows as a queue in the output."""
+
+    def typed(state: str) -> str:
+        cells = (f"{CASTS[type(s)]}({state}[{k}])," for k, s in enumerate(initial))
+        return f"({' '.join(cells)})"
+
     names = "".join(f"v{k}, " for k in range(columns))
     values = "".join(f", v{k}[i]" for k in range(columns))
     return f"""
         def steps(t, offsets, initial, shown, partial, {names}key, seq, lo, hi):
             found = 0
             for k in range(len(offsets) - 1):
-                state = ({"".join(f"{CASTS[type(s)]}(initial[{j}]), " for j, s in enumerate(initial))})
+                state = {typed("initial")}
                 oldest = found
                 opened = found
                 for i in range(offsets[k], offsets[k + 1]):
                     if not shown[i]:
                         continue
                     state, mark = user_step(state, t[i]{values})
-                    state = ({state})
+                    state = {typed("state")}
                     if mark & 1 and oldest < opened:
                         hi[oldest] = i
                         oldest += 1
@@ -58,6 +63,7 @@ def loop(initial: tuple[Any, ...], columns: int) -> str:
 
 
 def custom(window: Custom, part: Part, columns: Arranged) -> Ranges:
+    """What the user's `step` opens and closes."""
     read = [columns.columns[name] for name in window.columns]
     for column in read:
         if column.kind is Kind.TEMPORAL:
@@ -78,7 +84,9 @@ def custom(window: Custom, part: Part, columns: Arranged) -> Ranges:
     if not text:
         values = [_held(column, part, columns) for column in read]
         try:
-            run = compile_loop(f"steps of {type(window).__name__}", {"user_step": step}, body, "steps")
+            run = compile_loop(
+                f"steps of {type(window).__name__}", {"user_step": step}, body, "steps"
+            )
             return room.first(run(*arguments, *values, *vars(room).values()))
         except numba.core.errors.NumbaError as error:
             reason = f"Numba says: {str(error).strip().splitlines()[0]}"

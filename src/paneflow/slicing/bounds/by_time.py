@@ -13,6 +13,7 @@ compiled = numba.njit(nogil=True, cache=True)
 
 
 def sliding(window: Sliding, part: Part, columns: Arranged) -> Ranges:
+    """All windows that reach an event of the key."""
     bounds = (window.range.value, window.slide.value, window.offset.value)
     room = Ranges.room(_sliding_room(part.t, part.offsets, *bounds))
     found = _sliding(part.t, part.offsets, *bounds, room.key, room.seq, room.lo, room.hi)
@@ -20,6 +21,7 @@ def sliding(window: Sliding, part: Part, columns: Arranged) -> Ranges:
 
 
 def slide_by_time(window: SlideByTime, part: Part, columns: Arranged) -> Ranges:
+    """At each boundary behind new events, the last `size` events."""
     bounds = (window.size, window.slide.value, window.offset.value)
     room = Ranges.room(len(part.t))
     found = _slide_by_time(part.t, part.offsets, *bounds, room.key, room.seq, room.lo, room.hi)
@@ -27,6 +29,7 @@ def slide_by_time(window: SlideByTime, part: Part, columns: Arranged) -> Ranges:
 
 
 def session(window: Session, part: Part, columns: Arranged) -> Ranges:
+    """Runs of events with no gap between them."""
     room = Ranges.room(len(part.t))
     gap = window.gap.value
     found = _session(part.t, part.last, part.offsets, gap, room.key, room.seq, room.lo, room.hi)

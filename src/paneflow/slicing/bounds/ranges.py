@@ -28,7 +28,9 @@ class Ranges:
         """Ranges of several windows, one behind the other."""
         if len(several) == 1:
             return several[0]
-        return cls(*(np.concatenate(c) for c in zip(*(vars(r).values() for r in several), strict=True)))
+        return cls(
+            *(np.concatenate(c) for c in zip(*(vars(r).values() for r in several), strict=True))
+        )
 
     def first(self, n: int) -> Ranges:
         """Only the first n."""
