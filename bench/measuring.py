@@ -11,7 +11,9 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,8 @@ from bench.memory import Peak
 RUNS = 3
 LONG = 20.0
 """Seconds beyond which a case is run once only."""
+SHORT = 2.0
+"""Seconds that runs go on for, up to three times as many, since short ones are the most noisy."""
 
 
 @dataclass(frozen=True)
@@ -84,26 +88,26 @@ def run(task: Task) -> Measured:
     contestant = CONTESTANTS[task.contestant]
     # Compiling, loading libraries and starting threads is no part of a measurement.
     contestant.run(contestant.prepare(events(50_000, 100)), task.overlap)
-    seconds, rows, done = 0.0, 0, 0
+    seconds, rows = 0.0, 0
     heaviest = Measured(0.0)
     for k, file in enumerate(task.files):
         table = _read(file)
         prepared = contestant.prepare(table)
         peak = Peak()
-        taken, result = _timed(lambda given=prepared: contestant.run(given, task.overlap))
+        answer = partial(contestant.run, prepared, task.overlap)
+        taken, result = timed(answer)
         above = peak.above()
         count, size = _extent(result)
         rows += count
         if above is not None and above >= (heaviest.peak_bytes or 0):
             heaviest = Measured(0.0, False, 0, table.nbytes, size, above)
         del result
-        # The first key range has the whole measurement's share of repeats.
-        for _ in range(RUNS - 1 if taken * len(task.files) < LONG else 0):
-            again, result = _timed(lambda given=prepared: contestant.run(given, task.overlap))
+        spent, runs = taken, 1
+        while taken * len(task.files) < LONG and not enough(runs, spent):
+            again, result = timed(answer)
             del result
-            taken = min(taken, again)
+            taken, spent, runs = min(taken, again), spent + again, runs + 1
         seconds += taken
-        done += table.num_rows
         estimate = seconds * len(task.files) / (k + 1)
         if task.limit is not None and k + 1 < len(task.files) and estimate > task.limit:
             return Measured(estimate, over=True)
@@ -117,10 +121,27 @@ def run(task: Task) -> Measured:
     )
 
 
-def _timed(call: Any) -> tuple[float, Any]:
+def enough(runs: int, seconds: float) -> bool:
+    """Whether the best of so many runs, in so many seconds, is good enough."""
+    return runs >= 3 * RUNS or (runs >= RUNS and seconds >= SHORT)
+
+
+def timed(call: Callable[[], Any]) -> tuple[float, Any]:
+    """Seconds, and what the call gave."""
     begun = time.perf_counter()
     result = call()
     return time.perf_counter() - begun, result
+
+
+def side_by_side(*calls: Callable[[], Any]) -> list[float]:
+    """The best seconds of several calls, run in turns, so that noise hits all alike."""
+    best = [timed(call)[0] for call in calls]
+    runs, spent = 1, sum(best)
+    while not enough(runs, spent / len(calls)):
+        again = [timed(call)[0] for call in calls]
+        best = [min(pair) for pair in zip(best, again, strict=True)]
+        runs, spent = runs + 1, spent + sum(again)
+    return best
 
 
 def _extent(result: Any) -> tuple[int, int]:

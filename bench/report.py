@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import sys
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -17,7 +18,7 @@ RESULTS = ROOT / "bench" / "results"
 PICTURES = ROOT / "docs" / "img"
 LIBRARIES = ("paneflow", "polars", "duckdb", "numba", "numpy", "pyarrow")
 
-console = Console()
+console = Console(width=None if sys.stdout.isatty() else 120)
 
 
 def machine() -> dict[str, Any]:

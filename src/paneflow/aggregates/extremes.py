@@ -104,7 +104,9 @@ class Min(Pick):
     def operators(self, kinds: Kinds) -> tuple[Operator, ...]:
         (column,) = self.columns
         held, top = _held("value", column, kinds), _top(kinds[column])
-        return (Operator("min", (Input(column),), (held,), (top,), _smaller, _itself),)
+        return (
+            Operator("min", (Input(column),), (held,), (top,), _smaller, _itself, selective=True),
+        )
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,11 @@ class Max(Pick):
     def operators(self, kinds: Kinds) -> tuple[Operator, ...]:
         (column,) = self.columns
         held, bottom = _held("value", column, kinds), _bottom(kinds[column])
-        return (Operator("max", (Input(column),), (held,), (bottom,), _greater, _itself),)
+        return (
+            Operator(
+                "max", (Input(column),), (held,), (bottom,), _greater, _itself, selective=True
+            ),
+        )
 
 
 @dataclass(frozen=True)
@@ -136,6 +142,7 @@ class Edge(Pick):
                 _later if self.last else _earlier,
                 _event,
                 bare=False,
+                selective=True,
             ),
         )
 
@@ -173,6 +180,7 @@ class Arg(Pick):
                 _most if self.greatest else _least,
                 _ranked,
                 bare=False,
+                selective=True,
             ),
         )
 

@@ -88,20 +88,30 @@ class Shape:
         return ", ".join(f"v{k}" for k in range(self.inputs))
 
 
-def kernel(operator: Operator, name: str, loop: Callable[[Shape], str]) -> Callable[..., Any]:
-    """The function `name` that `loop` writes, around the operator's functions."""
-    return _kernel(operator.code, name, loop)
+Text = Callable[[Shape], str]
+"""Writes functions for an operator's shape."""
+
+
+def kernel(operator: Operator, name: str, loop: Text, before: Text | None = None) -> Any:
+    """The function `name` that `loop` writes, around the operator's functions.
+
+    `before` writes helpers that the loop calls.
+    """
+    return _kernel(operator.code, name, loop, before)
 
 
 @functools.lru_cache(maxsize=1024)
-def _kernel(code: Code, name: str, loop: Callable[[Shape], str]) -> Callable[..., Any]:
+def _kernel(code: Code, name: str, loop: Text, before: Text | None) -> Callable[..., Any]:
     functions = {
         f"user_{role}": function
-        for role in ("lift", "combine", "absorb")
+        for role in ("lift", "combine", "absorb", "invert")
         if (function := getattr(code, role)) is not None
     }
-    title = f"{name} of {code.title}"
-    return compile_loop(title, functions, loop(Shape(code)), name, _glue(code), code.compiled)
+    shape = Shape(code)
+    glue = _glue(code) + (textwrap.dedent(before(shape)) if before is not None else "")
+    return compile_loop(
+        f"{name} of {code.title}", functions, loop(shape), name, glue, code.compiled
+    )
 
 
 def compile_loop(
@@ -122,7 +132,7 @@ def compile_loop(
 
 
 def _glue(code: Code) -> str:
-    """`absorb(p, ...)` and `combine(p, q)` over tuples of typed components."""
+    """`absorb`, `combine` and perhaps `invert`, over tuples of typed components."""
     unwrap = "[0]" if code.bare else ""
     casts = {"int64": "np.int64", "uint64": "np.uint64", "float64": "np.float64", "bool": "bool"}
     cells = []
@@ -139,19 +149,16 @@ def _glue(code: Code) -> str:
         step = f"user_combine(p{unwrap}, user_lift({arguments}))"
     else:
         step = f"p{unwrap}"
-    return textwrap.dedent(f"""
-
-        @helper
-        def absorb(p, {values}):
-            r = {step}
-            return {typed}
-
-
-        @helper
-        def combine(p, q):
-            r = user_combine(p{unwrap}, q{unwrap})
-            return {typed}
-        """)
+    bodies = {
+        f"absorb(p, {values})": step,
+        "combine(p, q)": f"user_combine(p{unwrap}, q{unwrap})",
+    }
+    if code.invert is not None:
+        bodies["invert(p, q)"] = f"user_invert(p{unwrap}, q{unwrap})"
+    return "".join(
+        f"\n\n@helper\ndef {head}:\n    r = {body}\n    return {typed}\n"
+        for head, body in bodies.items()
+    )
 
 
 @functools.cache

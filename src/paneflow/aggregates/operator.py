@@ -50,6 +50,7 @@ class Code(NamedTuple):
     lift: Callable[..., Any] | None
     combine: Callable[..., Any]
     absorb: Callable[..., Any] | None
+    invert: Callable[..., Any] | None
     parameters: tuple[Any, ...]
     bare: bool
     compiled: bool
@@ -76,6 +77,10 @@ class Operator:
     fold_many: Callable[..., Any] | None = field(default=None, compare=False)
     parameters: tuple[Any, ...] = ()
     bare: bool = field(default=True, compare=False)
+    invert: Callable[..., Any] | None = field(default=None, compare=False)
+    """`invert(whole, part)`: the partial without its earliest part; only where that is exact."""
+    selective: bool = field(default=False, compare=False)
+    """Whether combine gives back one of its arguments, as max does."""
     splittable: bool = field(default=True, compare=False)
     """Whether parts of one slice whose events interleave may be combined."""
     dump: Callable[[Any], bytes] | None = field(default=None, compare=False)
@@ -94,6 +99,7 @@ class Operator:
             self.lift,
             self.combine,
             self.absorb,
+            self.invert,
             self.parameters,
             self.bare,
             self.compiled,

@@ -41,6 +41,10 @@ def _add_limbs(a, b):  # type: ignore[no-untyped-def]
     return a[0] + b[0], a[1] + b[1]
 
 
+def _subtract_limbs(whole, part):  # type: ignore[no-untyped-def]
+    return whole[0] - part[0], whole[1] - part[1]
+
+
 def _multiply(a, b):  # type: ignore[no-untyped-def]
     return a * b
 
@@ -84,6 +88,7 @@ def integer_sum(column: str) -> Operator:
         (0, 0),
         _add_limbs,
         _split,
+        invert=_subtract_limbs,
         bare=False,
     )
 

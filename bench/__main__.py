@@ -1,0 +1,15 @@
+"""All benches, one after another: python -m bench [--quick]."""
+
+from __future__ import annotations
+
+import argparse
+
+from bench import defined, many_windows, tables
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="small sizes, for daily use")
+    quick = ["--quick"] if parser.parse_args().quick else []
+    defined.main(quick)
+    many_windows.main([])
+    tables.main(quick)
