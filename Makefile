@@ -42,7 +42,8 @@ lock: | $(BIN)/python ## Write requirements.lock anew from pyproject.toml (LOCK_
 		--quiet $(LOCK_FLAGS) --output-file requirements.lock
 
 clean: ## Remove .venv, caches and everything built
-	rm -rf .venv build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv build demo-output dist
+	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:

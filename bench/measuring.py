@@ -8,6 +8,7 @@ contestant's form, and answered one after another, and each result is dropped be
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -23,6 +24,8 @@ from bench.contestants import CONTESTANTS
 from bench.data import events
 from bench.memory import Peak
 
+ROOT = str(Path(__file__).resolve().parent.parent)
+START = 60.0
 RUNS = 3
 LONG = 20.0
 """Seconds beyond which a case is run once only."""
@@ -69,12 +72,13 @@ class Measured:
 def measure(task: Task) -> Measured:
     """Run a task in a process of its own."""
     command = [sys.executable, "-m", "bench.measuring", json.dumps(asdict(task))]
-    # Reading, warming up and the one run that is allowed to be too long.
-    patience = None if task.limit is None else 3 * task.limit
-    root = Path(__file__).resolve().parent.parent
+    # Time to start, to read and to warm up, and for one run that turns out to be too long.
+    patience = None if task.limit is None else START + 3 * task.limit
+    # What this process can import, that one can.
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [ROOT, *sys.path]))}
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=patience, cwd=root, check=False
+            command, capture_output=True, text=True, timeout=patience, env=environment, check=False
         )
     except subprocess.TimeoutExpired as stopped:
         return Measured(seconds=stopped.timeout, over=True)

@@ -1,6 +1,6 @@
 """When two results are the same: to the bit, but for what rests on float sums.
 
-SEMANTICS.md lets float sums differ in the last bits between decompositions. Everything built on
+docs/semantics.md lets float sums differ in the last bits between decompositions. Everything built on
 them is compared with a tolerance; everything else must be equal.
 """
 

@@ -29,7 +29,7 @@ def check_split(r: random.Random, aggregates: tuple[str, ...] = SPLITTABLE) -> N
     assert_same_rows(query, query.finish(merged), expected)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.randoms(use_true_random=False))
 def test_any_split_of_any_table(r: random.Random) -> None:
     check_split(r)

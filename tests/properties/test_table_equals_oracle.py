@@ -19,7 +19,7 @@ def check(case: Case, merge: str) -> None:
     assert_same_rows(case.query, case.query.over(case.table, merge=merge), expected)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.randoms(use_true_random=False), st.sampled_from(["auto", "sba", "flat_fat"]))
 def test_any_query_over_any_table(r: random.Random, merge: str) -> None:
     check(draw_case(r), merge)

@@ -1,6 +1,6 @@
 """What is computed over a window.
 
-Each function here names an aggregate of one or more columns. See SEMANTICS in the documentation
+Each function here names an aggregate of one or more columns. See docs/semantics.md
 for the exact meaning of each; nulls are skipped, NaN is greater than every number.
 
 >>> from paneflow import aggregates as A

@@ -1,6 +1,6 @@
 """Turns an operator's plain Python functions and a loop written as text into a machine kernel.
 
-Numba caches compiled code per source file and never for closures (KERNEL-NOTES). So every
+Numba caches compiled code per source file, and never for closures. So every
 kernel becomes a small module of its own: the operator's functions and the loop around them,
 pasted into one text, saved under a name made from the text's hash, and imported by that name.
 Equal texts are compiled once per machine, for built-in and user-defined operators alike. A

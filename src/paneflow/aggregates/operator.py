@@ -1,7 +1,7 @@
 """An operator: the smallest thing that is folded over events and merged over slices.
 
 Aggregates of one query ask for operators; equal operators are computed once, so that `mean`,
-`sum` and `var` of one column share their sum and their count (DESIGN.md, decision 3). An
+`sum` and `var` of one column share their sum and their count. An
 operator's partial is a tuple of components; over many slices each component is one column: an
 array of scalars, an array of fixed-width rows (a Bloom filter, a moment sketch), or an array of
 Python objects (a sketch of another library).

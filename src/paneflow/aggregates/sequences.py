@@ -1,7 +1,7 @@
 """Aggregates of a window's values in total order: collect, concat, and whole-window functions.
 
 `apply` is the way out when nothing incremental will do, such as a polynomial fitted to the
-prices of each window (the trading query of Mencagli et al., source document 002): the function
+prices of each window (see examples/trading_fit.py): the function
 gets the window's values as arrays and runs once per window.
 """
 

@@ -1,6 +1,7 @@
 """Aggregates of bounded size that answer approximately: Bloom filter, moments, HLL, KLL.
 
-The moment sketch is ours (Gan et al., VLDB 2018, as used in source document 001, section 5.1);
+The moment sketch is ours (Gan, Ding, Tai, Sharan, Bailis, "Moment-Based Quantile Sketches for
+Efficient High Cardinality Aggregation Queries", VLDB 2018);
 distinct counts and rank quantiles come from Apache DataSketches (extra `sketches`).
 """
 

@@ -55,6 +55,8 @@ class Algorithm:
     rings: tuple[str, ...]
     cells: tuple[tuple[str, int], ...] = ()
     counters: int = 2
+    initial: Callable[[int], dict[int, int]] = lambda size: {}
+    """Counters that do not begin at zero, given the number of partials to expect."""
     law: str | None = None
     """The law of combine it rests on, beyond associativity: None, 'invertible', 'selective'."""
 
@@ -116,7 +118,7 @@ class Fifo:
     (2.0,)
     """
 
-    def __init__(self, algorithm: Algorithm, operator: Operator, capacity: int = 16) -> None:
+    def __init__(self, algorithm: Algorithm, operator: Operator, size: int = 16) -> None:
         algorithm.check(operator)
         self.algorithm = algorithm
         self.operator = operator
@@ -127,7 +129,9 @@ class Fifo:
         self._query = kernel(operator, "query_one", _Entry(algorithm, "query"), algorithm.helpers)
         self._identity = operator.start()
         self.counters = np.zeros(algorithm.counters, np.int64)
-        self.rings = {name: operator.empty(_power(capacity)) for name in algorithm.rings}
+        for counter, value in algorithm.initial(size).items():
+            self.counters[counter] = value
+        self.rings = {name: operator.empty(_power(size)) for name in algorithm.rings}
         self.cells = {name: _filled(operator, n) for name, n in algorithm.cells}
 
     def insert(self, *partial: Any) -> None:
@@ -192,12 +196,12 @@ class FifoMerger:
         self.algorithm.check(operator)
         self._operator = operator
         self._partials = partials
-        self._kernel = kernel(operator, "merge", _MergeLoop(self.algorithm), self.algorithm.helpers)
+        self._kernel = kernel(operator, "merge", MergeLoop(self.algorithm), self.algorithm.helpers)
 
     def merge(self, lo: Array, hi: Array) -> Partials:
         merged = self._operator.empty(len(lo))
         longest = int((hi - lo).max()) if len(lo) else 1
-        window = Fifo(self.algorithm, self._operator, longest + 1)
+        window = Fifo(self.algorithm, self._operator, longest)
         self._kernel(lo, hi, *window.state, *self._partials, *merged)
         return merged
 
@@ -224,7 +228,7 @@ class _Entry:
 
 
 @dataclass(frozen=True)
-class _MergeLoop:
+class MergeLoop:
     """Writes the loop that moves one window over all slices."""
 
     algorithm: Algorithm

@@ -1,4 +1,4 @@
-"""Which events each window holds: the table of windows in SEMANTICS, row by row.
+"""Which events each window holds: the table of windows in docs/semantics.md, row by row.
 
 Nothing here is fast, and nothing here uses the methods of the window classes: engines use those,
 and a mistake in them must not be compared with itself.

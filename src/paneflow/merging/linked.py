@@ -1,0 +1,92 @@
+"""FIFO windows whose entries also carry an integer: where they came from, or what comes next.
+
+SlickDeque and FlatFIT keep a position beside every partial. Here the state of an algorithm gains
+one ring of integers, `z`, as long as the rings of partials.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from paneflow.aggregates.kernels import Shape
+from paneflow.aggregates.operator import Array, Operator, Partials
+from paneflow.merging.contract import BACK, FRONT, Algorithm, Fifo, FifoMerger
+
+
+@dataclass(frozen=True)
+class Linked(Algorithm):
+    """An algorithm with a ring of integers `z`, the last part of its state.
+
+    Entries need not stand at their partial's position: `live` names the two counters between
+    which they are found.
+    """
+
+    live: tuple[int, int] = (FRONT, BACK)
+
+    def state(self, shape: Shape) -> str:
+        """The arguments that hold the state."""
+        return f"{super().state(shape)}, z"
+
+
+class LinkedFifo(Fifo):
+    """The streaming face of an algorithm with links.
+
+    >>> from paneflow.aggregates.sums import integer_sum
+    >>> from paneflow.merging.flat_fit import FLAT_FIT
+    >>> window = LinkedFifo(FLAT_FIT, integer_sum("v"))
+    >>> for low in (3, 1, 2):
+    ...     window.insert(0, low)
+    >>> window.evict()
+    >>> window.query()
+    (0, 3)
+    """
+
+    algorithm: Linked
+
+    def __init__(self, algorithm: Linked, operator: Operator, capacity: int = 16) -> None:
+        super().__init__(algorithm, operator, capacity)
+        self.links: Array = np.zeros(self._capacity, np.int64)
+
+    @property
+    def state(self) -> tuple[Any, ...]:
+        """The arguments of the compiled functions."""
+        return (*super().state, self.links)
+
+    @property
+    def stored(self) -> int:
+        """How many partials are kept now, a link counted as one."""
+        fixed = sum(n for _, n in self.algorithm.cells)
+        return (len(self.rings) + 1) * len(self._positions) + fixed
+
+    @property
+    def _positions(self) -> Array:
+        first, last = (int(self.counters[k]) for k in self.algorithm.live)
+        return np.arange(first, last)
+
+    def _grow(self) -> None:
+        before = self._capacity
+        old, new = (self._positions & (size - 1) for size in (before, 2 * before))
+        for name, ring in self.rings.items():
+            self.rings[name] = self.operator.empty(2 * before)
+            for wider, column in zip(self.rings[name], ring, strict=True):
+                wider[new] = column[old]
+        links: Array = np.zeros(2 * before, np.int64)
+        links[new] = self.links[old]
+        self.links = links
+
+
+class LinkedMerger(FifoMerger):
+    """The columnar face of an algorithm with links."""
+
+    algorithm: ClassVar[Linked]
+
+    def merge(self, lo: Array, hi: Array) -> Partials:
+        """The partials lo <= i < hi of each window, combined in order."""
+        merged = self._operator.empty(len(lo))
+        longest = int((hi - lo).max()) if len(lo) else 1
+        window = LinkedFifo(self.algorithm, self._operator, longest + 1)
+        self._kernel(lo, hi, *window.state, *self._partials, *merged)
+        return merged
