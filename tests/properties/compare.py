@@ -1,6 +1,6 @@
 """When two results are the same: to the bit, but for what rests on float sums.
 
-docs/semantics.md lets float sums differ in the last bits between decompositions. Everything built on
+Float sums may differ in the last bits between decompositions (docs/semantics.md). What is built on
 them is compared with a tolerance; everything else must be equal.
 """
 

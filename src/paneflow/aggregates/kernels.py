@@ -70,6 +70,12 @@ class Shape:
             for k, c in enumerate(self.components)
         )
 
+    def view(self, prefix: str, source: str, start: str, end: str) -> str:
+        """Statements that name a stretch of columns."""
+        return "; ".join(
+            f"{prefix}{k} = {source}{k}[{start}:{end}]" for k in range(len(self.components))
+        )
+
     def fresh(self, partial: str) -> str:
         """A partial that may be changed in place."""
         if all(c.width is None for c in self.components):
@@ -134,12 +140,12 @@ def compile_loop(
 def _glue(code: Code) -> str:
     """`absorb`, `combine` and perhaps `invert`, over tuples of typed components."""
     unwrap = "[0]" if code.bare else ""
-    casts = {"int64": "np.int64", "uint64": "np.uint64", "float64": "np.float64", "bool": "bool"}
+    casts = {"bool": "bool"}
     cells = []
     for k, c in enumerate(code.components):
         value = "r" if code.bare else f"r[{k}]"
         plain = c.width is not None or c.dtype == "object"
-        cells.append(f"{value}," if plain else f"{casts[c.dtype]}({value}),")
+        cells.append(f"{value}," if plain else f"{casts.get(c.dtype, f'np.{c.dtype}')}({value}),")
     typed = "(" + " ".join(cells) + ")"
     values = ", ".join(f"v{k}" for k in range(code.inputs))
     arguments = ", ".join([values, *map(repr, code.parameters)])

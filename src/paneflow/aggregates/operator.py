@@ -36,7 +36,7 @@ class Component:
     """One column of partials. `column` names the input column whose values it holds, if any."""
 
     name: str
-    dtype: Literal["int64", "uint64", "float64", "bool", "object"]
+    dtype: Literal["int32", "int64", "uint64", "float64", "bool", "object"]
     width: int | None = None
     column: str | None = None
 

@@ -46,8 +46,8 @@ class LinkedFifo(Fifo):
 
     algorithm: Linked
 
-    def __init__(self, algorithm: Linked, operator: Operator, capacity: int = 16) -> None:
-        super().__init__(algorithm, operator, capacity)
+    def __init__(self, algorithm: Linked, operator: Operator, size: int = 16) -> None:
+        super().__init__(algorithm, operator, size)
         self.links: Array = np.zeros(self._capacity, np.int64)
 
     @property
@@ -87,6 +87,6 @@ class LinkedMerger(FifoMerger):
         """The partials lo <= i < hi of each window, combined in order."""
         merged = self._operator.empty(len(lo))
         longest = int((hi - lo).max()) if len(lo) else 1
-        window = LinkedFifo(self.algorithm, self._operator, longest + 1)
+        window = LinkedFifo(self.algorithm, self._operator, longest)
         self._kernel(lo, hi, *window.state, *self._partials, *merged)
         return merged

@@ -18,6 +18,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+import numpy as np
+
 from paneflow.aggregates.kernels import Shape, kernel
 from paneflow.aggregates.operator import Array, Operator, Partials
 from paneflow.merging.contract import Algorithm
@@ -117,6 +119,101 @@ def ranges_loop(shape: Shape) -> str:
         """
 
 
+def slide_helpers(shape: Shape) -> str:
+    """Cumulate a chunk from the right, from the left, and join the halves of windows."""
+    return f"""
+
+        @helper
+        def left({shape.names("p")}, {shape.names("l")}):
+            r = {shape.load("p", "len(p0) - 1")}
+            {shape.store("l", "len(p0) - 1", "r")}
+            for i in range(len(p0) - 2, -1, -1):
+                r = combine({shape.load("p", "i")}, r)
+                {shape.store("l", "i", "r")}
+
+
+        @helper
+        def right({shape.names("p")}, {shape.names("f")}):
+            r = {shape.load("p", "0")}
+            {shape.store("f", "0", "r")}
+            for i in range(1, len(p0)):
+                r = combine(r, {shape.load("p", "i")})
+                {shape.store("f", "i", "r")}
+
+
+        @helper
+        def join({shape.names("l")}, {shape.names("f")}, {shape.names("o")}):
+            for i in range(len(o0)):
+                r = combine({shape.load("l", "i + 1")}, {shape.load("f", "i")})
+                {shape.store("o", "i", "r")}
+        """
+
+
+def slide_loop(shape: Shape) -> str:
+    """Windows of `size` slices, one slice apart, two chunks at a time.
+
+    A cumulation waits for its last combine before the next can begin. The two chunks and the two
+    directions are four cumulations that do not wait for each other, so a core works on them side
+    by side; joining the halves of the windows is vectorised.
+    """
+    return f"""
+        def slide(size, {shape.names("p")}, {shape.names("o")}):
+            n = len(p0)
+            {shape.like("l", "p", "size")}
+            {shape.like("m", "p", "size")}
+            {shape.like("k", "p", "size")}
+            {shape.like("f", "p", "size")}
+            {shape.like("g", "p", "size")}
+            {shape.view("a", "p", "0", "size")}
+            left({shape.names("a")}, {shape.names("l")})
+            r = {shape.load("l", "0")}
+            {shape.store("o", "0", "r")}
+            s = size
+            while s + 2 * size <= n:
+                {shape.view("a", "p", "s", "s + size")}
+                {shape.view("b", "p", "s + size", "s + 2 * size")}
+                ra = {shape.load("a", "0")}
+                rb = {shape.load("b", "0")}
+                la = {shape.load("a", "size - 1")}
+                lb = {shape.load("b", "size - 1")}
+                {shape.store("f", "0", "ra")}
+                {shape.store("g", "0", "rb")}
+                {shape.store("m", "size - 1", "la")}
+                {shape.store("k", "size - 1", "lb")}
+                for i in range(1, size):
+                    ra = combine(ra, {shape.load("a", "i")})
+                    {shape.store("f", "i", "ra")}
+                    rb = combine(rb, {shape.load("b", "i")})
+                    {shape.store("g", "i", "rb")}
+                    j = size - 1 - i
+                    la = combine({shape.load("a", "j")}, la)
+                    {shape.store("m", "j", "la")}
+                    lb = combine({shape.load("b", "j")}, lb)
+                    {shape.store("k", "j", "lb")}
+                {shape.view("w", "o", "s - size + 1", "s")}
+                join({shape.names("l")}, {shape.names("f")}, {shape.names("w")})
+                {shape.store("o", "s", "la")}
+                {shape.view("w", "o", "s + 1", "s + size")}
+                join({shape.names("m")}, {shape.names("g")}, {shape.names("w")})
+                s += 2 * size
+                {shape.store("o", "s - size", "lb")}
+                for i in range(size):
+                    r = {shape.load("k", "i")}
+                    {shape.store("l", "i", "r")}
+            while s < n:
+                e = min(s + size, n)
+                {shape.view("a", "p", "s", "e")}
+                right({shape.names("a")}, {shape.names("f")})
+                {shape.view("w", "o", "s - size + 1", "min(s, e - size + 1)")}
+                join({shape.names("l")}, {shape.names("f")}, {shape.names("w")})
+                if e - s == size:
+                    left({shape.names("a")}, {shape.names("l")})
+                    r = {shape.load("l", "0")}
+                    {shape.store("o", "s", "r")}
+                s = e
+        """
+
+
 class Sba:
     """Merges by boundaries, in amortised constant time per window."""
 
@@ -128,6 +225,29 @@ class Sba:
         self._kernel = kernel(operator, "merge", ranges_loop)
 
     def merge(self, lo: Array, hi: Array) -> Partials:
+        size = _uniform(lo, hi)
+        if size is not None:
+            return self.slide(size, int(lo[0]), int(hi[-1]))
         merged = self._operator.empty(len(lo))
         self._kernel(lo, hi, self._operator.start(), *self._partials, *merged)
         return merged
+
+    def slide(self, size: int, start: int = 0, end: int | None = None) -> Partials:
+        """All windows of `size` slices within a stretch of them, one slice apart."""
+        stretch = tuple(column[start:end] for column in self._partials)
+        merged = tuple(
+            np.empty((max(len(column) - size + 1, 0), *column.shape[1:]), column.dtype)
+            for column in stretch
+        )
+        if len(merged[0]):
+            kernel(self._operator, "slide", slide_loop, slide_helpers)(size, *stretch, *merged)
+        return merged
+
+
+def _uniform(lo: Array, hi: Array) -> int | None:
+    """The size of windows that are all equally long and one slice apart; None if they are not."""
+    if len(lo) < 2 or hi[-1] - lo[-1] != hi[0] - lo[0] or lo[-1] - lo[0] != len(lo) - 1:
+        return None
+    size = int(hi[0] - lo[0])
+    same = size > 1 and bool((hi - lo == size).all()) and bool((np.diff(lo) == 1).all())
+    return size if same else None

@@ -98,7 +98,7 @@ def selects(operator: Operator) -> bool:
     return False
 
 
-def slick_deque(operator: Operator, capacity: int = 16) -> Fifo:
+def slick_deque(operator: Operator, size: int = 16) -> Fifo:
     """The streaming face: a window by the half of SlickDeque that suits the operator.
 
     >>> from paneflow.aggregates.sums import integer_sum
@@ -106,8 +106,8 @@ def slick_deque(operator: Operator, capacity: int = 16) -> Fifo:
     'invertible'
     """
     if selects(operator):
-        return LinkedFifo(SLICK_DEQUE, operator, capacity)
-    return Fifo(SLICK_DEQUE_INV, operator, capacity)
+        return LinkedFifo(SLICK_DEQUE, operator, size)
+    return Fifo(SLICK_DEQUE_INV, operator, size)
 
 
 class _NonInv(LinkedMerger):
