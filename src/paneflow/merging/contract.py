@@ -57,6 +57,8 @@ class Algorithm:
     counters: int = 2
     initial: Callable[[int], dict[int, int]] = lambda size: {}
     """Counters that do not begin at zero, given the number of partials to expect."""
+    rebuilds: bool = False
+    """Whether the text also defines `rebuild(STATE)`, needed once the rings have grown."""
     law: str | None = None
     """The law of combine it rests on, beyond associativity: None, 'invertible', 'selective'."""
 
@@ -131,7 +133,7 @@ class Fifo:
         self.counters = np.zeros(algorithm.counters, np.int64)
         for counter, value in algorithm.initial(size).items():
             self.counters[counter] = value
-        self.rings = {name: operator.empty(_power(size)) for name in algorithm.rings}
+        self.rings = {name: _filled(operator, _power(size)) for name in algorithm.rings}
         self.cells = {name: _filled(operator, n) for name, n in algorithm.cells}
 
     def insert(self, *partial: Any) -> None:
@@ -181,10 +183,13 @@ class Fifo:
         before = self._capacity
         positions = np.arange(self.counters[FRONT], self.counters[BACK])
         for name, ring in self.rings.items():
-            wider = self.operator.empty(2 * before)
+            wider = _filled(self.operator, 2 * before)
             for new, old in zip(wider, ring, strict=True):
                 new[positions & (2 * before - 1)] = old[positions & (before - 1)]
             self.rings[name] = wider
+        if self.algorithm.rebuilds:
+            rebuild = _Entry(self.algorithm, "rebuild")
+            kernel(self.operator, "rebuild_one", rebuild, self.algorithm.helpers)(*self.state)
 
 
 class FifoMerger:
@@ -258,7 +263,11 @@ def _filled(operator: Operator, n: int) -> Partials:
     """n cells that hold the identity."""
     cells = operator.empty(n)
     for column, identity in zip(cells, operator.start(), strict=True):
-        column[:] = identity
+        if column.dtype == object:
+            for i in range(n):  # a sequence as identity would be spread over the column
+                column[i] = identity
+        else:
+            column[:] = identity
     return cells
 
 

@@ -1,8 +1,12 @@
-"""FlatFAT: a binary tree of partials in one flat array.
+"""FlatFAT: a binary tree of partials in a flat array.
 
 Tangwongsan, Hirzel, Schneider, Wu, "General Incremental Sliding-Window Aggregation", VLDB 2015.
-Once the tree stands, any range of slices costs at most two combines per level. That beats
-walking the slices when windows are few and long, for instance when hundreds of windows of
+As a stream slides, each new partial takes the leaf of the one that left, and only the nodes above
+it change: one combine per level. The root is the whole window, unless the window wraps around the
+end of the leaves; then what lies before the end is merged in front of what lies behind it.
+
+Over columns, any range of slices costs at most two combines per level once the tree stands. That
+beats walking the slices when windows are few and long, for instance when hundreds of windows of
 different lengths share one row of slices.
 """
 
@@ -12,6 +16,97 @@ from typing import ClassVar
 
 from paneflow.aggregates.kernels import Shape, kernel
 from paneflow.aggregates.operator import Array, Operator, Partials
+from paneflow.merging.contract import Algorithm
+
+
+def text(shape: Shape, state: str) -> str:
+    """Ring a: the leaves; ring t: the inner nodes, the root at 1; m[2]: a leaf to be cleared."""
+    return f"""
+        @helper
+        def node(i, {shape.names("a")}, {shape.names("t")}):
+            n = len(a0)
+            if i < n:
+                return {shape.load("t", "i")}
+            return {shape.load("a", "i - n")}
+
+
+        @helper
+        def climb(i, {shape.names("a")}, {shape.names("t")}):
+            while i > 0:
+                p = node(2 * i, {shape.names("a")}, {shape.names("t")})
+                q = node(2 * i + 1, {shape.names("a")}, {shape.names("t")})
+                r = combine(p, q)
+                {shape.store("t", "i", "r")}
+                i >>= 1
+
+
+        @helper
+        def clear({state}):
+            if m[2] >= 0:
+                i = m[2]
+                m[2] = -1
+                {shape.store("a", "i", "identity")}
+                climb((i + len(a0)) >> 1, {shape.names("a")}, {shape.names("t")})
+
+
+        @helper
+        def insert({state}, p):
+            i = m[1] & (len(a0) - 1)
+            if m[2] == i:
+                # The leaf of the partial that just left: its path changes once, not twice.
+                m[2] = -1
+            clear({state})
+            {shape.store("a", "i", "p")}
+            climb((i + len(a0)) >> 1, {shape.names("a")}, {shape.names("t")})
+            m[1] += 1
+
+
+        @helper
+        def evict({state}):
+            clear({state})
+            m[2] = m[0] & (len(a0) - 1)
+            m[0] += 1
+
+
+        @helper
+        def query({state}):
+            clear({state})
+            n = len(a0)
+            i = (m[0] & (n - 1)) + n
+            j = ((m[1] - 1) & (n - 1)) + n
+            if m[0] == m[1] or i <= j:
+                return {shape.fresh(shape.load("t", "1"))}
+            late = node(i, {shape.names("a")}, {shape.names("t")})
+            while i > 1:
+                if i & 1 == 0:
+                    late = combine(late, node(i + 1, {shape.names("a")}, {shape.names("t")}))
+                i >>= 1
+            early = node(j, {shape.names("a")}, {shape.names("t")})
+            while j > 1:
+                if j & 1:
+                    early = combine(node(j - 1, {shape.names("a")}, {shape.names("t")}), early)
+                j >>= 1
+            return combine(late, early)
+
+
+        @helper
+        def rebuild({state}):
+            for i in range(len(a0) - 1, 0, -1):
+                p = node(2 * i, {shape.names("a")}, {shape.names("t")})
+                q = node(2 * i + 1, {shape.names("a")}, {shape.names("t")})
+                r = combine(p, q)
+                {shape.store("t", "i", "r")}
+        """
+
+
+FLAT_FAT = Algorithm(
+    "flat_fat",
+    text,
+    rings=("a", "t"),
+    counters=3,
+    initial=lambda size: {2: -1},
+    rebuilds=True,
+)
 
 
 def build_loop(shape: Shape) -> str:
