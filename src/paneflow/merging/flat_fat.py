@@ -109,14 +109,29 @@ FLAT_FAT = Algorithm(
 )
 
 
+BLOCK = 64
+"""Slices to a leaf of the columnar tree."""
+
+
 def build_loop(shape: Shape) -> str:
-    """Leaves are the slices; each inner node combines its two children."""
+    """Cumulate each block from both sides; the leaves of the tree are whole blocks."""
     return f"""
-        def build({shape.names("p")}, {shape.names("t")}):
-            n = len(p0)
-            for i in range(n):
-                x = {shape.load("p", "i")}
-                {shape.store("t", "n + i", "x")}
+        def build({shape.names("p")}, {shape.names("l")}, {shape.names("r")}, {shape.names("t")}):
+            n = len(t0) // 2
+            for b in range(n):
+                start = b * {BLOCK}
+                end = min(start + {BLOCK}, len(p0))
+                x = {shape.load("p", "start")}
+                {shape.store("r", "start", "x")}
+                for i in range(start + 1, end):
+                    x = combine(x, {shape.load("p", "i")})
+                    {shape.store("r", "i", "x")}
+                {shape.store("t", "n + b", "x")}
+                y = {shape.load("p", "end - 1")}
+                {shape.store("l", "end - 1", "y")}
+                for i in range(end - 2, start - 1, -1):
+                    y = combine({shape.load("p", "i")}, y)
+                    {shape.store("l", "i", "y")}
             for i in range(n - 1, 0, -1):
                 x = combine({shape.load("t", "2 * i")}, {shape.load("t", "2 * i + 1")})
                 {shape.store("t", "i", "x")}
@@ -124,17 +139,31 @@ def build_loop(shape: Shape) -> str:
 
 
 def query_loop(shape: Shape) -> str:
-    """From both ends of the range upwards, taking every node that lies wholly inside."""
-    # With a number of leaves that is no power of two some inner nodes join the last leaves to
-    # the first; a range never needs one of those.
+    """The ends of a range from the cumulated blocks, what lies between from the tree.
+
+    With a number of leaves that is no power of two some inner nodes join the last leaves to the
+    first; a range never needs one of those.
+    """
+    state = ", ".join(shape.names(prefix) for prefix in "plrt")
     return f"""
-        def merge(lo, hi, identity, {shape.names("t")}, {shape.names("o")}):
+        def merge(lo, hi, identity, {state}, {shape.names("o")}):
             n = len(t0) // 2
             for w in range(len(lo)):
-                a = lo[w] + n
-                b = hi[w] + n
-                left = identity
-                right = identity
+                if lo[w] == hi[w]:
+                    {shape.store("o", "w", "identity")}
+                    continue
+                a = lo[w] // {BLOCK}
+                b = (hi[w] - 1) // {BLOCK}
+                if a == b:
+                    x = {shape.load("p", "lo[w]")}
+                    for i in range(lo[w] + 1, hi[w]):
+                        x = combine(x, {shape.load("p", "i")})
+                    {shape.store("o", "w", "x")}
+                    continue
+                left = {shape.load("l", "lo[w]")}
+                right = {shape.load("r", "hi[w] - 1")}
+                a += n + 1
+                b += n
                 while a < b:
                     if a & 1:
                         left = combine(left, {shape.load("t", "a")})
@@ -144,23 +173,29 @@ def query_loop(shape: Shape) -> str:
                         right = combine({shape.load("t", "b")}, right)
                     a >>= 1
                     b >>= 1
-                p = combine(left, right)
-                {shape.store("o", "w", "p")}
+                x = combine(left, right)
+                {shape.store("o", "w", "x")}
         """
 
 
 class FlatFat:
-    """Merges by a tree, in logarithmic time per window of any length."""
+    """Merges by a tree, in logarithmic time per window of any length.
+
+    Blocks of slices are cumulated from both sides, so that only whole blocks need the tree.
+    """
 
     name: ClassVar[str] = "flat_fat"
 
     def __init__(self, operator: Operator, partials: Partials) -> None:
         self._operator = operator
-        self._tree = operator.empty(2 * len(partials[0]))
-        kernel(operator, "build", build_loop)(*partials, *self._tree)
+        n = len(partials[0])
+        left, right = operator.empty(n), operator.empty(n)
+        tree = operator.empty(2 * -(-n // BLOCK))
+        kernel(operator, "build", build_loop)(*partials, *left, *right, *tree)
+        self._state = (*partials, *left, *right, *tree)
         self._kernel = kernel(operator, "merge", query_loop)
 
     def merge(self, lo: Array, hi: Array) -> Partials:
         merged = self._operator.empty(len(lo))
-        self._kernel(lo, hi, self._operator.start(), *self._tree, *merged)
+        self._kernel(lo, hi, self._operator.start(), *self._state, *merged)
         return merged

@@ -146,7 +146,7 @@ def _begins(windows: dict[str, Window], part: Part, arranged: Arranged) -> tuple
     """Where slices begin among the events, and the time that stands for each."""
     (first, *_) = windows.values()
     if isinstance(first, Session):
-        begins = find_ranges(first, part, arranged).lo
+        begins = find_ranges([first], part, arranged).ranges.lo
         return begins, part.t[begins]
     t = part.t
     starts = np.full(len(t), np.iinfo(np.int64).min)

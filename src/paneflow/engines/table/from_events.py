@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 
@@ -9,7 +11,7 @@ from paneflow.aggregates.operator import TIME, Array, Operator, Partials
 from paneflow.engines.table.store import Positions, Runs, column_set
 from paneflow.slicing.arranged import Arranged
 from paneflow.slicing.bounds import find_ranges
-from paneflow.slicing.bounds.ranges import Ranges
+from paneflow.slicing.bounds.ranges import Found
 from paneflow.slicing.columns import Column
 from paneflow.slicing.events import Part, Presence
 from paneflow.slicing.fold import Edges, fold
@@ -25,11 +27,10 @@ class EventStore:
         self._edges: Edges | None = None
         self._presences: dict[tuple[str, ...], Presence] = {}
 
-    def ranges(self, window: Window) -> Ranges:
-        return find_ranges(window, self.part, self._arranged)
-
-    def settle(self, ranges: list[Ranges]) -> None:
-        self._edges = Edges(len(self.part.t), [p for r in ranges for p in (r.lo, r.hi)])
+    def ranges(self, windows: Sequence[Window]) -> Found:
+        found = find_ranges(windows, self.part, self._arranged)
+        self._edges = Edges(len(self.part.t), [found.ranges.lo, found.ranges.hi])
+        return found
 
     def cut_at(self, positions: Array) -> None:
         """Fix the slices by where they begin."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,7 +20,7 @@ from paneflow.engines.table.cutting import (
 from paneflow.engines.table.store import Positions, Runs, column_set
 from paneflow.slicing.arranged import Arranged
 from paneflow.slicing.bounds import find_ranges
-from paneflow.slicing.bounds.ranges import Ranges
+from paneflow.slicing.bounds.ranges import Found, Ranges
 from paneflow.slicing.columns import Column, read_column
 from paneflow.slicing.events import Part, order_events
 from paneflow.slicing.keys import encode_keys
@@ -77,19 +77,21 @@ class SliceStore:
         self._sequences = sequence_columns(query)
         self._held: dict[tuple[Operator, int], Column] = {}
 
-    def ranges(self, window: Window) -> Ranges:
+    def ranges(self, windows: Sequence[Window]) -> Found:
         # A slice lies wholly inside or outside each window, so its start can stand for it.
-        return find_ranges(window, self.part, Arranged(self.part.events, {}))
+        found = find_ranges(windows, self.part, Arranged(self.part.events, {}))
+        if self._interleaved:
+            self._put_in_order(found.ranges.between(0, found.ends[0]))
+        return found
 
-    def settle(self, ranges: list[Ranges]) -> None:
+    def _put_in_order(self, session: Ranges) -> None:
         """Within a session, put slices of earlier parts first.
 
         Slices that interleave stand in the order of their starts. Events of equal time stand in
         the order of their parts, so a session must meet its slices in that order; a time window
         does, because there parts of a slice have the same start.
         """
-        (session, *_) = ranges
-        if len(session) and self._interleaved:
+        if len(session):
             member = np.repeat(np.arange(len(session)), session.hi - session.lo)
             order = stable_order([member, self._rows], len(self._rows))
             if order is not None:

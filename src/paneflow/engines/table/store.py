@@ -6,14 +6,14 @@ its rows; a store says how those ranges map to what it keeps for each aggregate.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
 
 from paneflow.aggregates.operator import Array, Operator, Partials
-from paneflow.slicing.bounds.ranges import Ranges
+from paneflow.slicing.bounds.ranges import Found
 from paneflow.slicing.columns import Column
 from paneflow.slicing.events import Part
 from paneflow.windows import Window
@@ -43,12 +43,8 @@ class Store(Protocol):
 
     part: Part
 
-    def ranges(self, window: Window) -> Ranges:
-        """The windows of this store's keys, as ranges of its rows."""
-        ...
-
-    def settle(self, ranges: list[Ranges]) -> None:
-        """Fix the slices, once all windows that will be asked for are known."""
+    def ranges(self, windows: Sequence[Window]) -> Found:
+        """The windows of this store's keys, as ranges of its rows; slices are fixed by them."""
         ...
 
     def counts(self, columns: tuple[str, ...], lo: Array, hi: Array) -> Array:

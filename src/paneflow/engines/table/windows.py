@@ -16,7 +16,7 @@ from paneflow.merging import multiset
 from paneflow.merging.contract import Merger
 from paneflow.merging.flat_fat import FlatFat
 from paneflow.merging.sba import Sba
-from paneflow.planning.merge_choice import choose_merge
+from paneflow.planning.merge_choice import choose_merges
 from paneflow.slicing.bounds.ranges import Ranges
 from paneflow.slicing.columns import Column
 from paneflow.windows import Session, Sliding, Window
@@ -54,20 +54,16 @@ def merge_windows(
     merge: str,
 ) -> Block:
     """All windows of a store's keys, with their results."""
-    found = [store.ranges(window) for window in windows.values()]
-    store.settle(found)
-    every = Ranges.joined(found)
-    lengths = [len(r) for r in found]
-    merging = _Merging(store, every, lengths, kinds, merge)
-    extents = [_extent(w, r, store) for w, r in zip(windows.values(), found, strict=True)]
-    return Block(
-        np.repeat(np.array([labels[label] for label in windows], np.int32), lengths),
-        every.key + np.int32(store.part.first_key),
-        every.seq,
-        np.concatenate([start for start, _ in extents]),
-        np.concatenate([end for _, end in extents]),
-        merging.results(aggregates),
-    )
+    found = store.ranges(list(windows.values()))
+    every, spans = found.ranges, found.spans
+    merging = _Merging(store, every, spans, kinds, merge)
+    start, end = np.empty_like(every.seq), np.empty_like(every.seq)
+    label = np.empty(len(every), np.int32)
+    for (name, window), span in zip(windows.items(), spans, strict=True):
+        start[span], end[span] = _extent(window, every.between(span.start, span.stop), store)
+        label[span] = labels[name]
+    key = every.key + np.int32(store.part.first_key)
+    return Block(label, key, every.seq, start, end, merging.results(aggregates))
 
 
 def _extent(window: Window, ranges: Ranges, store: Store) -> tuple[Array, Array]:
@@ -85,17 +81,15 @@ class _Merging:
     """The windows of one store, and how their partials are merged."""
 
     def __init__(
-        self, store: Store, every: Ranges, lengths: list[int], kinds: Kinds, merge: str
+        self, store: Store, every: Ranges, spans: list[slice], kinds: Kinds, merge: str
     ) -> None:
         self._store = store
         self._every = every
         self._kinds = kinds
         self._merge = merge
+        self._spans = spans
         self._slices: tuple[Array, Array] | None = None
-        ends = np.cumsum(lengths)
-        self._spans = [
-            slice(int(end) - length, int(end)) for end, length in zip(ends, lengths, strict=True)
-        ]
+        self._algorithms: dict[str, list[slice]] = {}
 
     def results(self, aggregates: Mapping[str, Aggregate]) -> dict[str, Result]:
         wanted: dict[str, tuple[Operator, ...]] = {
@@ -137,22 +131,35 @@ class _Merging:
         partials, at = self._store.partials(operator)
         if self._slices is None:
             self._slices = at(self._every.lo), at(self._every.hi)
+            self._algorithms = self._by_algorithm(*self._slices, len(partials[0]))
         lo, hi = self._slices
-        slices = len(partials[0])
-        mergers: dict[str, Merger] = {}
-        merged = []
-        for span in self._spans:
-            rows = span.stop - span.start
-            name = self._merge
-            if name == "auto":
-                length = int((hi[span] - lo[span]).sum()) / max(rows, 1)
-                name = choose_merge(rows, slices, length)
-            if name not in mergers:
-                mergers[name] = MERGERS[name](operator, partials)
-            merged.append(mergers[name].merge(lo[span], hi[span]))
-        if len(merged) == 1:
-            return merged[0]
-        return tuple(np.concatenate(columns) for columns in zip(*merged, strict=True))
+        merged = operator.empty(len(lo))
+        for name, spans in self._algorithms.items():
+            merger = MERGERS[name](operator, partials)
+            for span in spans:
+                for column, values in zip(merged, merger.merge(lo[span], hi[span]), strict=True):
+                    column[span] = values
+        return merged
+
+    def _by_algorithm(self, lo: Array, hi: Array, slices: int) -> dict[str, list[slice]]:
+        """Which algorithm merges which rows."""
+        ends = np.array([span.stop for span in self._spans])
+        before = np.zeros(len(lo) + 1, np.int64)
+        np.cumsum(hi - lo, out=before[1:])
+        rows = np.diff(ends, prepend=0)
+        lengths = np.diff(before[ends], prepend=0) / np.maximum(rows, 1)
+        names = [self._merge] * len(ends)
+        if self._merge == "auto":
+            names = choose_merges(rows, lengths, slices)
+        spans: dict[str, list[slice]] = {}
+        for name, span in zip(names, self._spans, strict=True):
+            chosen = spans.setdefault(name, [])
+            if name == FlatFat.name and chosen and chosen[-1].stop == span.start:
+                # A tree does not mind in which order it is asked: several windows are one call.
+                chosen[-1] = slice(chosen[-1].start, span.stop)
+            else:
+                chosen.append(span)
+        return spans
 
     def _multiset(self, aggregate: Multiset) -> Result:
         runs = self._store.runs(aggregate.columns[0])

@@ -7,12 +7,12 @@ left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from paneflow.slicing.arranged import Arranged
 from paneflow.slicing.bounds import by_event, by_mark, by_step, by_time
-from paneflow.slicing.bounds.ranges import Ranges
+from paneflow.slicing.bounds.ranges import Found, Ranges
 from paneflow.slicing.events import Part
 from paneflow.windows import (
     Count,
@@ -29,7 +29,6 @@ from paneflow.windows import (
 Finder = Callable[[Any, Part, Arranged], Ranges]
 
 FINDERS: dict[type[Window], Finder] = {
-    Sliding: by_time.sliding,
     SlideByTime: by_time.slide_by_time,
     Session: by_time.session,
     Count: by_event.count,
@@ -40,7 +39,20 @@ FINDERS: dict[type[Window], Finder] = {
 }
 
 
-def find_ranges(window: Window, part: Part, columns: Arranged) -> Ranges:
-    """The windows of a part, key by key."""
-    kind = Custom if isinstance(window, Custom) else type(window)
-    return FINDERS[kind](window, part, columns)
+def find_ranges(windows: Sequence[Window], part: Part, columns: Arranged) -> Found:
+    """The windows of a part, key by key, for each of the windows asked for."""
+    sliding = [window for window in windows if isinstance(window, Sliding)]
+    if len(sliding) == len(windows):
+        return by_time.sliding(sliding, part)
+    return Found.joined(
+        [
+            by_time.sliding([window], part).ranges
+            if isinstance(window, Sliding)
+            else _finder(window)(window, part, columns)
+            for window in windows
+        ]
+    )
+
+
+def _finder(window: Window) -> Finder:
+    return FINDERS[Custom if isinstance(window, Custom) else type(window)]

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numba
+import numpy as np
 
 from paneflow.slicing.arranged import Arranged
-from paneflow.slicing.bounds.ranges import Ranges
+from paneflow.slicing.bounds.ranges import Found, Ranges
 from paneflow.slicing.events import Part
 from paneflow.windows import Session, SlideByTime, Sliding
 
 compiled = numba.njit(nogil=True, cache=True)
 
 
-def sliding(window: Sliding, part: Part, columns: Arranged) -> Ranges:
-    """All windows that reach an event of the key."""
-    bounds = (window.range.value, window.slide.value, window.offset.value)
-    room = Ranges.room(_sliding_room(part.t, part.offsets, *bounds))
-    found = _sliding(part.t, part.offsets, *bounds, room.key, room.seq, room.lo, room.hi)
-    return room.first(found)
+def sliding(windows: Sequence[Sliding], part: Part) -> Found:
+    """All windows that reach an event of their key, for many sliding windows in one call."""
+    t, offsets = part.t, part.offsets
+    sizes = [(w.range.value, w.slide.value, w.offset.value) for w in windows]
+    bounds = np.array(sizes, np.int64).reshape(-1, 3)
+    room = Ranges.room(_sliding_room(t, offsets, bounds))
+    ends = np.empty(len(windows), np.int64)
+    _sliding(t, offsets, bounds, room.key, room.seq, room.lo, room.hi, ends)
+    return Found(room.first(int(ends[-1])), ends.tolist())
 
 
 def slide_by_time(window: SlideByTime, part: Part, columns: Arranged) -> Ranges:
@@ -37,73 +43,98 @@ def session(window: Session, part: Part, columns: Arranged) -> Ranges:
 
 
 @compiled
-def _sliding_room(t, offsets, reach, slide, offset):  # type: ignore[no-untyped-def]
+def _sliding_room(t, offsets, bounds):  # type: ignore[no-untyped-def]
     """No fewer windows than there can be."""
     total = 0
-    overlap = (reach - 1) // slide + 1
-    for k in range(len(offsets) - 1):
-        events = offsets[k + 1] - offsets[k]
-        if events > 0:
-            first = (t[offsets[k]] - offset - reach) // slide + 1
-            last = (t[offsets[k + 1] - 1] - offset) // slide
-            # Both are bounds; a sparse key has far fewer windows than its span has room for.
-            total += max(0, min(last - first + 1, events * overlap))
+    for b in range(len(bounds)):
+        reach, slide, offset = bounds[b]
+        overlap = (reach - 1) // slide + 1
+        for k in range(len(offsets) - 1):
+            events = offsets[k + 1] - offsets[k]
+            if events > 0:
+                first = (t[offsets[k]] - offset - reach) // slide + 1
+                last = (t[offsets[k + 1] - 1] - offset) // slide
+                # Both are bounds; a sparse key has far fewer windows than its span has room for.
+                total += max(0, min(last - first + 1, events * overlap))
     return total
 
 
 @compiled
-def _reach(t, i, end, bound):  # type: ignore[no-untyped-def]
-    """The first position from i on with t >= bound: near ones by walking, far ones by leaps."""
+def _reach(t, i, end, bound, guess):  # type: ignore[no-untyped-def]
+    """The first position from i on with t >= bound: near ones by walking, far ones by leaps.
+
+    The last leap is a good guess of the next; the search widens from there.
+    """
     near = min(i + 8, end)
     while i < near:
         if t[i] >= bound:
             return i
         i += 1
+    low = i
+    high = end
+    middle = min(i + guess, end - 1)
     step = 8
-    while i + step < end and t[i + step] < bound:
-        i += step
-        step *= 2
-    far = min(i + step, end)
-    while i < far:
-        middle = (i + far) // 2
+    if middle >= low and t[middle] < bound:
+        low = middle + 1
+        while low + step < high and t[low + step] < bound:
+            low += step + 1
+            step *= 2
+        high = min(low + step, high)
+    elif middle >= low:
+        high = middle
+        while high - step > low and t[high - step] >= bound:
+            high -= step
+            step *= 2
+        low = max(high - step, low)
+    while low < high:
+        middle = (low + high) // 2
         if t[middle] < bound:
-            i = middle + 1
+            low = middle + 1
         else:
-            far = middle
-    return i
+            high = middle
+    return low
 
 
 @compiled
-def _sliding(t, offsets, reach, slide, offset, key, seq, lo, hi):  # type: ignore[no-untyped-def]
+def _sliding(t, offsets, bounds, key, seq, lo, hi, ends):  # type: ignore[no-untyped-def]
     found = 0
-    for k in range(len(offsets) - 1):
-        end = offsets[k + 1]
-        a = offsets[k]
-        b = a
-        if a == end:
-            continue
-        w = (t[a] - offset - reach) // slide + 1
-        start = offset + w * slide
-        while True:
-            a = _reach(t, a, end, start)
+    for n in range(len(bounds)):
+        reach, slide, offset = bounds[n]
+        for k in range(len(offsets) - 1):
+            end = offsets[k + 1]
+            a = offsets[k]
+            b = a
             if a == end:
-                break
-            if t[a] >= start + reach:
-                # Nothing here: go on to the first window that reaches the next event.
-                w = (t[a] - offset - reach) // slide + 1
-                start = offset + w * slide
-                if t[a] < start:
-                    # The event lies in the gap between two windows.
-                    continue
-            b = _reach(t, max(a, b), end, start + reach)
-            key[found] = k
-            seq[found] = w
-            lo[found] = a
-            hi[found] = b
-            found += 1
-            w += 1
-            start += slide
-    return found
+                continue
+            leap = 0
+            w = (t[a] - offset - reach) // slide + 1
+            start = offset + w * slide
+            while True:
+                begin = a
+                a = _reach(t, a, end, start, leap)
+                if a == end:
+                    break
+                if t[a] >= start + reach:
+                    # Nothing here: go on to the first window that reaches the next event.
+                    w = (t[a] - offset - reach) // slide + 1
+                    start = offset + w * slide
+                    if t[a] < start:
+                        # The event lies in the gap between two windows.
+                        continue
+                b = max(a, b)
+                before = b
+                b = _reach(t, b, end, start + reach, leap)
+                leap = max(a - begin, b - before) - 8
+                key[found] = k
+                seq[found] = w
+                lo[found] = a
+                hi[found] = b
+                found += 1
+                w += 1
+                start += slide
+                if slide >= reach:
+                    a = b
+        ends[n] = found
 
 
 @compiled

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,18 +24,33 @@ class Ranges:
         """Unset ranges; memory that is never written is never taken."""
         return cls(np.empty(n, np.int32), *(np.empty(n, np.int64) for _ in range(3)))
 
-    @classmethod
-    def joined(cls, several: list[Ranges]) -> Ranges:
-        """Ranges of several windows, one behind the other."""
-        if len(several) == 1:
-            return several[0]
-        return cls(
-            *(np.concatenate(c) for c in zip(*(vars(r).values() for r in several), strict=True))
-        )
+    def between(self, start: int, end: int) -> Ranges:
+        """Only those from start to end."""
+        return Ranges(*(column[start:end] for column in vars(self).values()))
 
     def first(self, n: int) -> Ranges:
         """Only the first n."""
-        return Ranges(self.key[:n], self.seq[:n], self.lo[:n], self.hi[:n])
+        return self.between(0, n)
 
     def __len__(self) -> int:
         return len(self.key)
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """The ranges of several windows, one behind the other, and where each window's end."""
+
+    ranges: Ranges
+    ends: list[int]
+
+    @property
+    def spans(self) -> list[slice]:
+        """The rows of each window."""
+        return [slice(a, b) for a, b in itertools.pairwise([0, *self.ends])]
+
+    @classmethod
+    def joined(cls, several: list[Ranges]) -> Found:
+        """The ranges of each window, put one behind the other."""
+        columns = zip(*(vars(ranges).values() for ranges in several), strict=True)
+        ends = itertools.accumulate(map(len, several))
+        return cls(Ranges(*(np.concatenate(column) for column in columns)), list(ends))
