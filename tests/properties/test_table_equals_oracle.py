@@ -5,13 +5,20 @@ from __future__ import annotations
 import os
 import random
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
 
+import paneflow as pf
+from paneflow import aggregates as A, windows as W
+from paneflow.planning.merge_choice import AVAILABLE
 from tests.properties.cases import AGGREGATES, WINDOWS, Case, draw_case
 from tests.properties.compare import assert_same_rows
 
 EXHAUSTIVE = int(os.environ.get("PANEFLOW_RANDOM_QUERIES", "20000"))
+
+
+COLUMNAR = ["auto", "sba", "flat_fat"]
 
 
 def check(case: Case, merge: str) -> None:
@@ -20,7 +27,7 @@ def check(case: Case, merge: str) -> None:
 
 
 @settings(max_examples=150)
-@given(st.randoms(use_true_random=False), st.sampled_from(["auto", "sba", "flat_fat"]))
+@given(st.randoms(use_true_random=False), st.sampled_from(COLUMNAR))
 def test_any_query_over_any_table(r: random.Random, merge: str) -> None:
     check(draw_case(r), merge)
 
@@ -37,13 +44,41 @@ def test_every_aggregate_in_every_window(window: str, aggregate: str) -> None:
         check(case, "auto")
 
 
+@pytest.mark.parametrize("merge", AVAILABLE)
+def test_every_merge_algorithm_gives_the_same_rows(merge: str) -> None:
+    aggregates = {"low": A.min("i"), "total": A.sum("i")}
+    if merge == "subtract":
+        del aggregates["low"]
+    for seed in range(10):
+        case = draw_case(random.Random(seed))
+        query = pf.Query(case.query.windows, aggregates, case.query.key, "t")
+        check(Case(query, case.table), merge)
+
+
+@pytest.mark.parametrize(
+    ("merge", "aggregate", "law"),
+    [
+        ("subtract", A.max("i"), "invertible"),
+        ("subtract", A.sum("f"), "invertible"),
+        ("slick_deque", A.mean("f"), "selective"),
+    ],
+    ids=str,
+)
+def test_a_broken_law_is_named(merge: str, aggregate: A.Aggregate, law: str) -> None:
+    case = draw_case(random.Random(0))
+    query = pf.Query(W.sliding(4, 2), {"a": aggregate}, time="grows_int")
+    table = case.table.append_column("grows_int", pa.array(range(case.table.num_rows)))
+    with pytest.raises(pf.UnsupportedError, match=law):
+        query.over(table, merge=merge)
+
+
 @pytest.mark.exhaustive
 def test_twenty_thousand_random_queries() -> None:
     for seed in range(EXHAUSTIVE):
         r = random.Random(seed)
         case = draw_case(r)
         try:
-            check(case, r.choice(["auto", "sba", "flat_fat"]))
+            check(case, r.choice(COLUMNAR))
         except Exception as error:
             raise AssertionError(f"seed {seed}: {case!r}") from error
     print(f"{EXHAUSTIVE} random queries compared with the oracle")

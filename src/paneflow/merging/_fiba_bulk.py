@@ -10,99 +10,53 @@ from __future__ import annotations
 
 from paneflow.aggregates.kernels import Shape
 from paneflow.merging._fiba_tree import (
-    AGGREGATE,
     BOTH,
     CHILD,
+    FREE,
     LEFT,
     LENGTH,
     LEVEL,
     MOST,
     NEWEST,
+    NEXT,
+    NODES,
     NONE,
     OLDEST,
     PARENT,
     RIGHT,
     ROOT,
     SIZE,
+    SLOTS,
     SPINE,
     TIME,
+    above,
+    down,
     entry,
-    state,
-    store,
+    holds,
+    near,
+    new,
+    put,
+    repair,
+    room,
+    touch,
+    weave,
 )
 
 
-def cut_text(shape: Shape) -> str:
-    """Entries leave only at the left, so only the left spine ever gets thin.
+def cut(shape: Shape) -> str:
+    """Evict all entries whose time is at most t; to be finished.
 
-    A node there may lose all entries and keep one child, unless it is the root or a leaf. A root
-    without entries gives way to its child. A leaf without entries goes, with the bare nodes above
-    it; the first entry of the node that then has no first child moves down to the next leaf.
+    Entries leave only at the left, so only the left spine ever gets thin. A node there may lose
+    all entries and keep one child, unless it is the root or a leaf. A root without entries gives
+    way to its child. Where the oldest leaf is left without entries, the oldest entry, which is in
+    a node above it, is cut off as well and put into the leaf that is then the oldest.
     """
-    return f"""
-        @helper
-        def tree_drop({state(shape)}, x, n):
-            # The first n entries of a node, and the children before them.
-            size = tree[x, {SIZE}]
-            if tree[x, {LEVEL}] > 0:
-                for i in range(n):
-                    tree_release({state(shape)}, tree[x, {CHILD} + i], True)
-                for i in range(n, size + 1):
-                    tree[x, {CHILD} + i - n] = tree[x, {CHILD} + i]
-            for i in range(n, size):
-                tree[x, {TIME} + i - n] = tree[x, {TIME} + i]
-                e = {entry(shape, "x", "i")}
-                {store(shape, "x", "i - n", "e")}
-            tree[x, {SIZE}] = size - n
-            m[{LENGTH}] -= n
-
-
-        @helper
-        def tree_lower({state(shape)}):
-            # The root has one child and no entry: the child is the root.
-            x = m[{ROOT}]
-            c = tree[x, {CHILD}]
-            tree[c, {PARENT}] = {NONE}
-            tree[c, {SPINE}] = {BOTH}
-            m[{ROOT}] = c
-            tree_release({state(shape)}, x, False)
-
-
-        @helper
-        def tree_refill({state(shape)}, x):
-            # x is a leaf without entries. Gives the node whose first entry moved down.
-            q = tree[x, {PARENT}]
-            while tree[q, {SIZE}] == 0:
-                q = tree[q, {PARENT}]
-            y = tree[q, {CHILD + 1}]
-            tree[y, {SPINE}] |= {LEFT}
-            while tree[y, {LEVEL}] > 0:
-                y = tree[y, {CHILD}]
-                tree[y, {SPINE}] |= {LEFT}
-            m[{OLDEST}] = y
-            tree_room({state(shape)}, y, 0)
-            tree[y, {TIME}] = tree[q, {TIME}]
-            e = {entry(shape, "q", "0")}
-            {store(shape, "y", "0", "e")}
-            m[{LENGTH}] += 1
-            tree_drop({state(shape)}, q, 1)
-            return q
-
-
-        @helper
-        def tree_cut({state(shape)}, t):
-            x = m[{OLDEST}]
-            n = tree[x, {SIZE}]
-            if n == 0 or t < tree[x, {TIME}]:
-                return
-            if t < tree[x, {TIME - 1} + n]:
-                k = 1
-                while tree[x, {TIME} + k] <= t:
-                    k += 1
-                tree_drop({state(shape)}, x, k)
-                r = tree_worth({state(shape)}, x)
-                {store(shape, "x", str(AGGREGATE), "r")}
-                return
+    return weave(
+        f"""
+        x = m[{OLDEST}]
+        grown = False
+        busy = tree[x, {SIZE}] > 0 and tree[x, {TIME}] <= t
+        if busy:
             # The highest node that loses an entry.
             y = x
             while y != m[{ROOT}]:
@@ -111,164 +65,262 @@ def cut_text(shape: Shape) -> str:
                     if tree[y, {TIME}] > t:
                         break
                     x = y
-            high = tree[x, {LEVEL}]
             root = m[{ROOT}]
+            high = tree[x, {LEVEL}]
+            held = False
+            p = identity
             while True:
-                k = 0
-                while k < tree[x, {SIZE}] and tree[x, {TIME} + k] <= t:
-                    k += 1
-                tree_drop({state(shape)}, x, k)
-                tree[x, {SPINE}] |= {LEFT}
-                if tree[x, {LEVEL}] == 0:
+                <path>
+                if held or tree[x, {SIZE}] > 0 or x == m[{ROOT}]:
                     break
-                y = tree[x, {CHILD}]
-                if x == m[{ROOT}] and tree[x, {SIZE}] == 0:
-                    tree_lower({state(shape)})
-                x = y
+                while tree[x, {SIZE}] == 0:
+                    x = tree[x, {PARENT}]
+                high = max(high, tree[x, {LEVEL}])
+                held = True
+                t = tree[x, {TIME}]
+                p = {shape.fresh(entry(shape, "x", "0"))}
             m[{OLDEST}] = x
-            if tree[x, {SIZE}] == 0 and x != m[{ROOT}]:
-                q = tree_refill({state(shape)}, x)
-                high = max(high, tree[q, {LEVEL}])
-                if q == m[{ROOT}] and tree[q, {SIZE}] == 0:
-                    tree_lower({state(shape)})
-            if root != m[{ROOT}] and tree[m[{ROOT}], {LEVEL}] > 0:
-                # The right spine begins anew below the new root.
-                tree_touch(m, tree, tree[m[{ROOT}], {CHILD} + tree[m[{ROOT}], {SIZE}]])
-            x = m[{OLDEST}]
-            while x != m[{ROOT}] and tree[x, {LEVEL}] < high:
-                tree_touch(m, tree, x)
+            if held:
+                <room>
+                m[{LENGTH}] += 1
+                tree[x, {TIME}] = t
+                {put(shape, "x", "0", "p")}
+            # Touch the left spine as high as it changed, and the right spine if its top is new.
+            while True:
+                <touch>
+                if x == m[{ROOT}] or tree[x, {LEVEL}] == high:
+                    break
                 x = tree[x, {PARENT}]
-            tree_touch(m, tree, x)
-            tree_settle({state(shape)}, m[{OLDEST}])
-            tree_repair({state(shape)})
+            if root != m[{ROOT}]:
+                x = m[{ROOT}]
+                if tree[x, {LEVEL}] > 0:
+                    x = tree[x, {CHILD} + tree[x, {SIZE}]]
+                <touch>
+            x = m[{OLDEST}]
+        """,
+        path=_path(shape),
+        room=room(shape, "x", "0"),
+        touch=touch("x"),
+    )
+
+
+def _path(shape: Shape) -> str:
+    """From x down to the leaf x that is then the oldest, dropping entries up to t."""
+    return weave(
+        f"""
+        while True:
+            k = 0
+            while k < tree[x, {SIZE}] and tree[x, {TIME} + k] <= t:
+                k += 1
+            m[{LENGTH}] -= k
+            if tree[x, {LEVEL}] > 0:
+                gone = {NONE}
+                for i in range(k):
+                    tree[tree[x, {CHILD} + i], {NEXT}] = gone
+                    gone = tree[x, {CHILD} + i]
+                <release>
+            if k > 0:
+                size = tree[x, {SIZE}] - k
+                tree[x, {SIZE}] = size
+                tree[x, {CHILD}] = tree[x, {CHILD} + k]
+                for i in range(size):
+                    tree[x, {TIME} + i] = tree[x, {TIME} + i + k]
+                    tree[x, {CHILD + 1} + i] = tree[x, {CHILD + 1} + i + k]
+                    e = {entry(shape, "x", "i + k")}
+                    {put(shape, "x", "i", "e")}
+            tree[x, {SPINE}] |= {LEFT}
+            if tree[x, {LEVEL}] == 0:
+                break
+            c = tree[x, {CHILD}]
+            if x == m[{ROOT}] and tree[x, {SIZE}] == 0:
+                tree[c, {PARENT}] = {NONE}
+                tree[c, {SPINE}] = {BOTH}
+                m[{ROOT}] = c
+                y = x
+                <free>
+            x = c
+        """,
+        release=_release(shape),
+        free=_free(shape),
+    )
+
+
+def _release(shape: Shape) -> str:
+    """Free a chain of nodes that begins with `gone`, and all below them."""
+    return weave(
+        f"""
+        while gone >= 0:
+            y = gone
+            gone = tree[y, {NEXT}]
+            if tree[y, {LEVEL}] > 0:
+                for i in range(tree[y, {SIZE}] + 1):
+                    tree[tree[y, {CHILD} + i], {NEXT}] = gone
+                    gone = tree[y, {CHILD} + i]
+            m[{LENGTH}] -= tree[y, {SIZE}]
+            <free>
+        """,
+        free=_free(shape),
+    )
+
+
+def _free(shape: Shape) -> str:
+    """Free the node y. Objects must not live on in it."""
+    of_objects = any(c.dtype == "object" for c in shape.components)
+    clear = f"for i in range({SLOTS}): {put(shape, 'y', 'i', 'identity')}"
+    return weave(
+        f"""
+        m[{NODES}] -= 1
+        tree[y, {NEXT}] = m[{FREE}]
+        m[{FREE}] = y
+        {clear if of_objects else ""}
         """
+    )
 
 
-def pour_text(shape: Shape) -> str:
-    """`tree_pour`: a batch in order of time.
+def pour(shape: Shape) -> str:
+    """Insert a batch: `times`, which do not decrease, and columns x0, x1, ... of partials.
 
     A *rider* is an entry on its way into a node, with the child that follows it there. Riders of
     one level are at `base ...`, those they make for the level above at `other ...`.
     """
-    whole = state(shape)
-    return f"""
-        @helper
-        def tree_onward(tree, x, t):
-            # Up from the place of an earlier time, until a subtree must hold t.
-            while tree[x, {SPINE}] & {RIGHT} == 0:
-                q = tree[x, {PARENT}]
-                k = 0
-                while tree[q, {CHILD} + k] != x:
-                    k += 1
-                if k < tree[q, {SIZE}] and t < tree[q, {TIME} + k]:
-                    break
-                x = q
-            return x
+    return weave(
+        f"""
+        n = len(times)
+        target = np.empty(2 * n, np.int64)
+        time = np.empty(2 * n, np.int64)
+        follow = np.empty(2 * n, np.int64)
+        {shape.like("w", "a", "2 * n")}
+        own_time = np.empty({MOST}, np.int64)
+        own_follow = np.empty({MOST}, np.int64)
+        {shape.like("o", "a", str(MOST))}
+        <places>
+        base = 0
+        while count > 0:
+            other = n - base
+            made = 0
+            begin = 0
+            while begin < count:
+                x = target[base + begin]
+                end = begin + 1
+                while end < count and target[base + end] == x:
+                    end += 1
+                <spread>
+                begin = end
+            count = made
+            base = other
+        grown = False
+        <repair>
+        """,
+        places=_places(shape),
+        spread=_spread(shape),
+        repair=repair(shape),
+    )
 
 
-        @helper
-        def tree_pour({whole}, times, {shape.names("x")}):
-            n = len(times)
-            target = np.empty(2 * n, np.int64)
-            time = np.empty(2 * n, np.int64)
-            right = np.empty(2 * n, np.int64)
-            {shape.like("w", "a", "2 * n")}
-            own_time = np.empty({MOST}, np.int64)
-            own_right = np.empty({MOST}, np.int64)
-            {shape.like("o", "a", str(MOST))}
+def _places(shape: Shape) -> str:
+    """Find the place of each time from that of the one before; make riders for leaves."""
+    return weave(
+        f"""
+        count = 0
+        i = 0
+        while i < n:
+            t = times[i]
+            p = {shape.load("x", "i")}
+            if i == 0:
+                <near>
+            else:
+                # Up from the last place, until t must be below.
+                while tree[x, {SPINE}] & {RIGHT} == 0:
+                    q = tree[x, {PARENT}]
+                    j = 0
+                    while tree[q, {CHILD} + j] != x:
+                        j += 1
+                    if j < tree[q, {SIZE}] and t < tree[q, {TIME} + j]:
+                        break
+                    x = q
+            i += 1
+            while i < n and times[i] == t:
+                p = combine(p, {shape.load("x", "i")})
+                i += 1
+            <down>
+            if {holds("x", "k")}:
+                p = combine({entry(shape, "x", "k")}, p)
+                {put(shape, "x", "k", "p")}
+                <touch>
+            else:
+                target[count] = x
+                time[count] = t
+                follow[count] = {NONE}
+                {shape.store("w", "count", "p")}
+                count += 1
+        m[{LENGTH}] += count
+        """,
+        near=near(),
+        down=down(),
+        touch=touch("x"),
+    )
 
-            # Where each goes: into an entry of the same time, or into a leaf.
-            count = 0
-            x = {NONE}
-            k = 0
-            while k < n:
-                t = times[k]
-                p = {shape.load("x", "k")}
-                k += 1
-                while k < n and times[k] == t:
-                    p = combine(p, {shape.load("x", "k")})
-                    k += 1
-                x = tree_near(m, tree, t) if x < 0 else tree_onward(tree, x, t)
-                x, i = tree_down(tree, x, t)
-                if tree_holds(tree, x, i, t):
-                    p = combine({entry(shape, "x", "i")}, p)
-                    {store(shape, "x", "i", "p")}
-                    tree_touch(m, tree, x)
-                else:
-                    target[count] = x
-                    time[count] = t
-                    right[count] = {NONE}
-                    {shape.store("w", "count", "p")}
-                    count += 1
-            m[{LENGTH}] += count
 
-            base = 0
-            while count > 0:
-                other = n - base
-                made = 0
-                begin = 0
-                while begin < count:
-                    x = target[base + begin]
-                    end = begin + 1
-                    while end < count and target[base + end] == x:
-                        end += 1
-                    level = tree[x, {LEVEL}]
-                    size = tree[x, {SIZE}]
-                    for i in range(size):
-                        own_time[i] = tree[x, {TIME} + i]
-                        own_right[i] = tree[x, {CHILD} + 1 + i]
-                        p = {entry(shape, "x", "i")}
-                        {shape.store("o", "i", "p")}
-                    # Children are shared out evenly over the fewest nodes.
-                    arity = size + end - begin + 1
-                    nodes = (arity + {MOST - 1}) // {MOST}
-                    if nodes > 1 and x == m[{ROOT}]:
-                        tree_above(m, tree, x)
-                    spine = tree[x, {SPINE}]
-                    z = x
-                    tree_touch(m, tree, z)
-                    full = arity // nodes - 1 + (1 if arity % nodes > 0 else 0)
-                    done = 1
-                    size_z = 0
-                    i = 0
-                    j = begin
-                    while i < size or j < end:
-                        if j == end or (i < size and own_time[i] < time[base + j]):
-                            t = own_time[i]
-                            c = own_right[i]
-                            p = {shape.load("o", "i")}
-                            i += 1
-                        else:
-                            t = time[base + j]
-                            c = right[base + j]
-                            p = {shape.load("w", "base + j")}
-                            j += 1
-                        if size_z == full:
-                            tree[z, {SIZE}] = size_z
-                            z = tree_new(m, tree, level, 0)
-                            tree_touch(m, tree, z)
-                            full = arity // nodes - 1 + (1 if done < arity % nodes else 0)
-                            done += 1
-                            size_z = 0
-                            target[other + made] = tree[x, {PARENT}]
-                            time[other + made] = t
-                            right[other + made] = z
-                            {shape.store("w", "other + made", "p")}
-                            made += 1
-                        else:
-                            tree[z, {TIME} + size_z] = t
-                            {store(shape, "z", "size_z", "p")}
-                            size_z += 1
-                        if level > 0:
-                            tree[z, {CHILD} + size_z] = c
-                            tree[c, {PARENT}] = z
-                    tree[z, {SIZE}] = size_z
-                    tree[x, {SPINE}] = spine & {LEFT}
-                    tree[z, {SPINE}] |= spine & {RIGHT}
-                    if level == 0 and spine & {RIGHT}:
-                        m[{NEWEST}] = z
-                    begin = end
-                count = made
-                base = other
-            tree_repair({whole})
-        """
+def _spread(shape: Shape) -> str:
+    """Put riders begin ... end into the node x, and share it out over the fewest nodes z."""
+    return weave(
+        f"""
+        level = tree[x, {LEVEL}]
+        spine = tree[x, {SPINE}]
+        size = tree[x, {SIZE}]
+        for i in range(size):
+            own_time[i] = tree[x, {TIME} + i]
+            own_follow[i] = tree[x, {CHILD + 1} + i]
+            p = {entry(shape, "x", "i")}
+            {shape.store("o", "i", "p")}
+        arity = size + end - begin + 1
+        nodes = (arity + {MOST - 1}) // {MOST}
+        if nodes > 1 and x == m[{ROOT}]:
+            <above>
+        z = x
+        <touch>
+        done = 0
+        filled = 0
+        full = (arity + nodes - 1) // nodes - 1
+        i = 0
+        j = begin
+        while i < size or j < end:
+            if j == end or (i < size and own_time[i] < time[base + j]):
+                t = own_time[i]
+                c = own_follow[i]
+                p = {shape.load("o", "i")}
+                i += 1
+            else:
+                t = time[base + j]
+                c = follow[base + j]
+                p = {shape.load("w", "base + j")}
+                j += 1
+            if filled < full:
+                tree[z, {TIME} + filled] = t
+                {put(shape, "z", "filled", "p")}
+                filled += 1
+            else:
+                tree[z, {SIZE}] = filled
+                <new>
+                <touch>
+                target[other + made] = tree[x, {PARENT}]
+                time[other + made] = t
+                follow[other + made] = z
+                {shape.store("w", "other + made", "p")}
+                made += 1
+                done += 1
+                filled = 0
+                full = (arity + nodes - 1 - done) // nodes - 1
+            if level > 0:
+                tree[z, {CHILD} + filled] = c
+                tree[c, {PARENT}] = z
+        tree[z, {SIZE}] = filled
+        tree[x, {SPINE}] = spine & {LEFT}
+        tree[z, {SPINE}] |= spine & {RIGHT}
+        if level == 0 and spine & {RIGHT}:
+            m[{NEWEST}] = z
+        """,
+        above=above("x"),
+        touch=touch("z"),
+        new=new("z", "level", "0"),
+    )

@@ -15,7 +15,18 @@ from paneflow.errors import QueryError
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-AVAILABLE = ("sba", "flat_fat")
+AVAILABLE = (
+    "recalculate",
+    "subtract",
+    "two_stacks",
+    "daba",
+    "slick_deque",
+    "flat_fat",
+    "flat_fit",
+    "sba",
+    "pba",
+    "fiba",
+)
 SBA_COMBINES = 3
 FLAT_FAT_COMBINES_PER_LEVEL = 2
 BLOCK = 64

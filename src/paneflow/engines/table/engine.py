@@ -9,13 +9,17 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from paneflow.aggregates.values import kind_of
+from paneflow.aggregates.aggregate import Constant
+from paneflow.aggregates.values import Kind, kind_of
 from paneflow.engines.table.cutting import check_cuttable, identity_of
 from paneflow.engines.table.from_events import EventStore
 from paneflow.engines.table.from_slices import read_slices
 from paneflow.engines.table.rows import assemble
 from paneflow.engines.table.store import Store
 from paneflow.engines.table.windows import merge_windows
+from paneflow.merging import MERGERS
+from paneflow.merging.flat_fat import FlatFat
+from paneflow.merging.sba import Sba
 from paneflow.planning import Plan
 from paneflow.slicing.arranged import Arranged
 from paneflow.slicing.columns import read_column
@@ -34,6 +38,7 @@ WORTH_A_THREAD = 100_000
 def answer(query: Query, table: pa.Table, plan: Plan) -> pa.Table:
     """The rows of a query over a finite table."""
     schema = query.result_schema(table.schema)
+    _check_laws(query, table.schema, plan.merge)
     if table.num_rows == 0:
         return schema.empty_table()
     names = dict.fromkeys(c for a in query.aggregates.values() for c in a.columns)
@@ -52,6 +57,7 @@ def finish(query: Query, slices: Slices, plan: Plan) -> pa.Table:
     check_cuttable(query)
     slices.require(identity_of(query), query)
     schema = query.result_schema(slices.source)
+    _check_laws(query, slices.source, plan.merge)
     if slices.table.num_rows == 0:
         return schema.empty_table()
     keys, work = read_slices(query, slices)
@@ -67,7 +73,7 @@ def _rows(
     plan: Plan,
 ) -> pa.Table:
     """Merge the windows of every store, side by side, and put all rows in order."""
-    kinds = {name: kind_of(type_, name) for name, type_ in query.types(source).items()}
+    kinds = _kinds(query, source)
     labels = {label: k for k, label in enumerate(sorted(query.windows))}
     with ThreadPoolExecutor(_threads(sum(len(store.part.t) for store, _ in work))) as pool:
         blocks = pool.map(
@@ -75,6 +81,21 @@ def _rows(
             work,
         )
         return assemble(list(blocks), query.windows, labels, keys, schema, pool)
+
+
+def _kinds(query: Query, source: pa.Schema) -> dict[str, Kind]:
+    return {name: kind_of(type_, name) for name, type_ in query.types(source).items()}
+
+
+def _check_laws(query: Query, source: pa.Schema, merge: str) -> None:
+    """Refuse a merge algorithm whose law an aggregate breaks, before anything is computed."""
+    if merge in ("auto", Sba.name, FlatFat.name):
+        return
+    kinds = _kinds(query, source)
+    for aggregate in query.aggregates.values():
+        if isinstance(aggregate, Constant):
+            for operator in aggregate.operators(kinds):
+                MERGERS[merge](operator, operator.empty(0))
 
 
 def _parts(events: int, windows: int) -> int:

@@ -12,16 +12,12 @@ from paneflow.aggregates.aggregate import Aggregate, Constant, Kinds, Lowered, M
 from paneflow.aggregates.holistic import Distinct, Mode, Quantiles, TopK
 from paneflow.aggregates.operator import Array, Operator, Partials, share
 from paneflow.engines.table.store import Store
-from paneflow.merging import multiset
-from paneflow.merging.contract import Merger
+from paneflow.merging import MERGERS, multiset
 from paneflow.merging.flat_fat import FlatFat
-from paneflow.merging.sba import Sba
 from paneflow.planning.merge_choice import choose_merges
 from paneflow.slicing.bounds.ranges import Ranges
 from paneflow.slicing.columns import Column
 from paneflow.windows import Session, Sliding, Window
-
-MERGERS: dict[str, type[Merger]] = {"sba": Sba, "flat_fat": FlatFat}
 
 
 @dataclass(frozen=True, eq=False)
