@@ -61,8 +61,6 @@ class _Checker:
         root = self.m[ROOT]
         expect(self.cell(root, PARENT) == NONE, "the root has a parent")
         nodes = list(self.below(root))
-        for x in nodes:
-            self.check_node(x)
         self.check_spines()
         self.check_times()
         for x in nodes:
@@ -136,6 +134,8 @@ class _Checker:
         return merged
 
     def below(self, x: int) -> Iterator[int]:
+        """All nodes of a subtree; checked first, since a wrong one might lead anywhere."""
+        self.check_node(x)
         yield x
         for c in self.children(x):
             yield from self.below(c)

@@ -58,7 +58,8 @@ class Algorithm:
     initial: Callable[[int], dict[int, int]] = lambda size: {}
     """Counters that do not begin at zero, given the number of partials to expect."""
     rebuilds: bool = False
-    """Whether the text also defines `rebuild(STATE)`, needed once the rings have grown."""
+    """Whether its rings begin with the identity everywhere, and the text also defines
+    `rebuild(STATE)`, which puts them right once they have grown."""
     law: str | None = None
     """The law of combine it rests on, beyond associativity: None, 'invertible', 'selective'."""
 
@@ -133,7 +134,7 @@ class Fifo:
         self.counters = np.zeros(algorithm.counters, np.int64)
         for counter, value in algorithm.initial(size).items():
             self.counters[counter] = value
-        self.rings = {name: _filled(operator, _power(size)) for name in algorithm.rings}
+        self.rings = {name: self._ring(_power(size)) for name in algorithm.rings}
         self.cells = {name: _filled(operator, n) for name, n in algorithm.cells}
 
     def insert(self, *partial: Any) -> None:
@@ -178,12 +179,21 @@ class Fifo:
     def _capacity(self) -> int:
         return len(next(iter(self.rings.values()))[0])
 
+    def _live(self, ring: str) -> Array:
+        """The positions that a ring holds."""
+        return np.arange(self.counters[FRONT], self.counters[BACK])
+
+    def _ring(self, cells: int) -> Partials:
+        if self.algorithm.rebuilds:
+            return _filled(self.operator, cells)
+        return self.operator.empty(cells)
+
     def _grow(self) -> None:
         """Double the rings; positions stay, only where they are kept changes."""
         before = self._capacity
-        positions = np.arange(self.counters[FRONT], self.counters[BACK])
         for name, ring in self.rings.items():
-            wider = _filled(self.operator, 2 * before)
+            positions = self._live(name)
+            wider = self._ring(2 * before)
             for new, old in zip(wider, ring, strict=True):
                 new[positions & (2 * before - 1)] = old[positions & (before - 1)]
             self.rings[name] = wider

@@ -8,8 +8,10 @@ one has been filled (theorem 1; docs/merging.md derives it).
 
 With two chunks to a window, a window has three parts: the left-cumulative rest of a chunk, a
 whole chunk, and the cumulative part of the chunk being filled. The paper's caller merges the
-three anew for each slide, three combines in all. Here the caller keeps the last two merged, and
-the second thread also makes the aggregates of whole chunks: two combines per slide and thread.
+three anew for each slide, three combines in all. Here the caller keeps the last two merged, which
+leaves it two combines; what it then lacks is the aggregate of the chunk that it has just filled,
+when it starts the next. The second thread makes that for the head of the chunk, and the caller
+for its tail, one eighth, so that the second thread has time to finish.
 
 Hand-over is by counters (`atomics.py`): the caller publishes how many partials it has inserted,
 the second thread how many chunks it has finished. Nobody takes a lock.
@@ -22,6 +24,8 @@ import threading
 import weakref
 from typing import Any, ClassVar
 
+import numpy as np
+
 from paneflow.aggregates.kernels import Shape, kernel
 from paneflow.aggregates.operator import Array, Operator, Partials
 from paneflow.merging.atomics import publish
@@ -31,15 +35,19 @@ from paneflow.merging.sba import SBA
 WORTH_A_THREAD = 2048
 """Slices in a chunk below which handing it over costs more than doing it (bench/merging)."""
 
+SHORTEST_TAIL = 256
+"""Slices that the second thread may lag behind without anybody waiting."""
+
 # Counters that two threads share stand on cache lines of their own.
 INSERTED, SUMMED, CUMULATED, STOP = 16, 32, 40, 48
 
 
 def text(shape: Shape, state: str) -> str:
-    """Ring a: as in SBA; ring g: whole chunks; cell b: everything behind the chunk of the front.
+    """Ring a: as in SBA; g, h: heads and tails of chunks; b: all behind the front's chunk; e: tail.
 
     m[2]: chunk size; m[3]: start of the chunk that is being filled; m[4]: end of the chunk in
-    which the window starts; m[5]: where b starts; m[6]: number of the front's chunk.
+    which the window starts; m[5]: where b starts; m[6]: number of the front's chunk; m[7]: length
+    of a head; m[8]: number of the chunk that is being filled.
     """
     return f"""
         from paneflow.merging.atomics import breathe, observe, publish
@@ -62,10 +70,20 @@ def text(shape: Shape, state: str) -> str:
                 await_beyond(m, {CUMULATED}, (m[1] + m[2] - len(a0) - 1) // m[2])
             i = m[1] & mask
             {shape.store("a", "i", "p")}
+            if m[5] == m[4]:
+                r = combine({shape.load("b", "0")}, p)
+                {shape.store("b", "0", "r")}
+            if m[1] - m[3] > m[7]:
+                r = combine({shape.load("e", "0")}, p)
+                {shape.store("e", "0", "r")}
+            elif m[1] - m[3] == m[7]:
+                {shape.store("e", "0", "p")}
             m[1] += 1
-            r = combine({shape.load("b", "0")}, p)
-            {shape.store("b", "0", "r")}
             if m[1] - m[3] == m[2]:
+                i = m[8] & mask
+                r = {shape.load("e", "0")}
+                {shape.store("h", "i", "r")}
+                m[8] += 1
                 m[3] = m[1]
                 publish(m, {INSERTED}, m[1])
             elif m[1] & 63 == 0:
@@ -81,6 +99,15 @@ def text(shape: Shape, state: str) -> str:
 
 
         @helper
+        def chunk({state}, number):
+            await_beyond(m, {SUMMED}, number)
+            i = number & (len(a0) - 1)
+            if m[7] == 0:
+                return {shape.fresh(shape.load("h", "i"))}
+            return combine({shape.load("g", "i")}, {shape.load("h", "i")})
+
+
+        @helper
         def query({state}):
             mask = len(a0) - 1
             if m[0] >= m[3]:
@@ -91,14 +118,10 @@ def text(shape: Shape, state: str) -> str:
             if m[5] != m[4]:
                 # The front has entered another chunk: the rest begins behind that one.
                 r = identity
-                chunk = m[6] + 1
                 if m[4] < m[3]:
-                    await_beyond(m, {SUMMED}, chunk)
-                    r = {shape.load("g", "chunk & mask")}
-                    for k in range(m[4] + m[2], m[3], m[2]):
-                        chunk += 1
-                        await_beyond(m, {SUMMED}, chunk)
-                        r = combine(r, {shape.load("g", "chunk & mask")})
+                    r = chunk({state}, m[6] + 1)
+                    for number in range(m[6] + 2, m[8]):
+                        r = combine(r, chunk({state}, number))
                 for k in range(m[3], m[1]):
                     r = combine(r, {shape.load("a", "k & mask")})
                 {shape.store("b", "0", "r")}
@@ -110,43 +133,58 @@ def text(shape: Shape, state: str) -> str:
         """
 
 
+def chunks(size: int) -> dict[int, int]:
+    """Chunks of half a window, with a tail of an eighth, but long enough to be worth a head."""
+    length = max(1, size // 2)
+    tail = min(length, max(SHORTEST_TAIL, length // 8))
+    return {2: length, 4: length, 7: length - tail}
+
+
 PBA = Algorithm(
     "pba",
     text,
-    rings=("a", "g"),
-    cells=(("b", 1),),
+    rings=("a", "g", "h"),
+    cells=(("b", 1), ("e", 1)),
     counters=64,
-    initial=lambda size: {2: max(1, size // 2), 4: max(1, size // 2)},
+    initial=chunks,
 )
 
 
 def work_loop(shape: Shape) -> str:
-    """The second thread: sum each chunk as it fills, then cumulate it from the right."""
+    """The second thread: sum the head of each chunk as it fills, then cumulate from the right."""
     state = PBA.state(shape)
     return f"""
         def work({state}):
             mask = len(a0) - 1
-            chunk = observe(m, {CUMULATED})
-            position = chunk * m[2]
+            number = observe(m, {CUMULATED})
+            position = number * m[2]
+            summed = observe(m, {SUMMED}) > number
             r = identity
             patience = 0
             while True:
-                inserted = min(observe(m, {INSERTED}), (chunk + 1) * m[2])
-                if position < inserted:
+                inserted = observe(m, {INSERTED})
+                head = number * m[2] + m[7]
+                end = (number + 1) * m[2]
+                if not summed and (position < min(inserted, head) or m[7] == 0):
                     patience = 0
-                    for k in range(position, inserted):
+                    for k in range(position, min(inserted, head)):
                         r = combine(r, {shape.load("a", "k & mask")})
-                    position = inserted
-                    if position == (chunk + 1) * m[2]:
-                        {shape.store("g", "chunk & mask", "r")}
-                        publish(m, {SUMMED}, chunk + 1)
-                        r = {shape.fresh(shape.load("a", "(position - 1) & mask"))}
-                        for k in range(position - 2, chunk * m[2] - 1, -1):
-                            r = combine({shape.load("a", "k & mask")}, r)
-                            {shape.store("a", "k & mask", "r")}
-                        chunk += 1
-                        publish(m, {CUMULATED}, chunk)
-                        r = identity
+                    position = min(inserted, head)
+                    if position >= head:
+                        {shape.store("g", "number & mask", "r")}
+                        publish(m, {SUMMED}, number + 1)
+                        summed = True
+                elif summed and inserted >= end:
+                    patience = 0
+                    r = {shape.fresh(shape.load("a", "(end - 1) & mask"))}
+                    for k in range(end - 2, number * m[2] - 1, -1):
+                        r = combine({shape.load("a", "k & mask")}, r)
+                        {shape.store("a", "k & mask", "r")}
+                    number += 1
+                    publish(m, {CUMULATED}, number)
+                    position = end
+                    summed = False
+                    r = identity
                 elif observe(m, {STOP}) != 0:
                     return
                 else:
@@ -164,11 +202,20 @@ class Pba(Fifo):
 
     def __init__(self, operator: Operator, size: int) -> None:
         super().__init__(PBA, operator, 4 * max(size, 4))
-        chunk = PBA.initial(size)
-        for counter, value in chunk.items():
+        for counter, value in chunks(size).items():
             self.counters[counter] = value
         self._work = kernel(operator, "work", work_loop, PBA.helpers)
         self._start()
+
+    @property
+    def stored(self) -> int:
+        """How many partials are kept now: the window, two for each chunk, and two more."""
+        return len(self) + 2 * -(-len(self) // int(self.counters[2])) + 2
+
+    def _live(self, ring: str) -> Array:
+        if ring == "a":
+            return super()._live(ring)
+        return np.arange(self.counters[6], self.counters[8] + 1)
 
     def _start(self) -> None:
         publish(self.counters, STOP, 0)
