@@ -11,5 +11,5 @@ if __name__ == "__main__":
     parser.add_argument("--quick", action="store_true", help="small sizes, for daily use")
     quick = ["--quick"] if parser.parse_args().quick else []
     defined.main(quick)
-    many_windows.main([])
+    many_windows.main(quick)
     tables.main(quick)

@@ -1,6 +1,6 @@
 """A thousand windows in one query beside one: events are sliced once, whoever asks.
 
-    python -m bench.many_windows
+    python -m bench.many_windows [--quick]
 
 The windows are tumbling, of random lengths from one minute to one hour, in whole seconds or in
 milliseconds. More windows emit more rows, and rows cost something whoever emits them. What they
@@ -22,12 +22,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from rich.table import Table
 
 import paneflow as pf
 from bench.data import BEGIN, SPAN, events
 from bench.measuring import side_by_side
-from bench.report import console, verdict, write
+from bench.report import Sheet, publish, verdict, write
 from paneflow import aggregates as A, windows as W
 
 EVENTS, KEYS, WINDOWS = 2_000_000, 100, 1000
@@ -95,34 +94,55 @@ def compare(table: pa.Table, keys: int, windows: int, unit: str) -> dict[str, An
     }
 
 
+HEADINGS = (
+    "lengths in",
+    "one, s",
+    "its rows",
+    "1,000, s",
+    "their rows",
+    "1,000 / one",
+    "rows finely, s",
+    "rows thinly, s",
+    "ratio without",
+)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, show, write."""
-    argparse.ArgumentParser(prog="python -m bench.many_windows").parse_args(arguments)
+    parser = argparse.ArgumentParser(prog="python -m bench.many_windows", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="leave the docs as they are")
+    options = parser.parse_args(arguments)
     table = events(EVENTS, KEYS)
     figures = [compare(table, KEYS, WINDOWS, unit) for unit in UNITS]
-    shown = Table(title="1,000 windows in one query, 2 million events", title_justify="left")
-    for heading in ("lengths in", "one, s", "its rows", "1,000, s", "their rows", "1,000 / one"):
-        shown.add_column(heading, justify="right")
-    for heading in ("rows finely, s", "rows thinly, s"):
-        shown.add_column(heading, justify="right")
-    for f in figures:
-        shown.add_row(
-            f["unit"],
-            f"{f['one']:.3f}",
-            f"{f['one rows']:,.0f}",
-            f"{f['many']:.3f}",
-            f"{f['many rows']:,}",
-            f"{f['ratio']:.1f}",
-            f"{f['rows finely']:.3f}",
-            f"{f['rows thinly']:.3f}",
-        )
-    console.print(shown)
+    sheet = Sheet(
+        "1,000 windows in one query, 2 million events, 100 keys",
+        HEADINGS,
+        [[_cells(f) for f in figures]],
+    )
+    sheet.show()
     for f in figures:
         for way in ("finely", "thinly"):
             ratio = f[f"ratio without rows {way}"]
             text = f"lengths in {f['unit']}: without rows ({way}), 1,000 windows take {ratio:.1f}"
-            console.print(verdict(ratio <= TARGET, f"{text} times as long as one ({TARGET})"))
+            verdict(ratio <= TARGET, f"{text} times as long as one ({TARGET})")
     write("many-windows", figures)
+    if not options.quick:
+        publish("many-windows", [sheet])
+
+
+def _cells(figure: dict[str, Any]) -> list[str]:
+    ways = [f"{figure[f'ratio without rows {way}']:.1f}" for way in ("finely", "thinly")]
+    return [
+        figure["unit"],
+        f"{figure['one']:.3f}",
+        f"{figure['one rows']:,.0f}",
+        f"{figure['many']:.3f}",
+        f"{figure['many rows']:,}",
+        f"{figure['ratio']:.1f}",
+        f"{figure['rows finely']:.3f}",
+        f"{figure['rows thinly']:.3f}",
+        " / ".join(ways),
+    ]
 
 
 if __name__ == "__main__":

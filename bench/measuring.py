@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -62,6 +62,11 @@ class Measured:
         return None if self.peak_bytes is None else self.peak_bytes / self.input_bytes
 
     @property
+    def result_ratio(self) -> float:
+        """The rows of the result, as a multiple of the input."""
+        return self.result_bytes / self.input_bytes
+
+    @property
     def working_ratio(self) -> float | None:
         """The same without the rows of the result, which somebody asked for."""
         if self.peak_bytes is None:
@@ -103,7 +108,7 @@ def run(task: Task) -> Measured:
         above = peak.above()
         count, size = _extent(result)
         rows += count
-        if above is not None and above >= (heaviest.peak_bytes or 0):
+        if (above or 0) >= (heaviest.peak_bytes or 0):
             heaviest = Measured(0.0, False, 0, table.nbytes, size, above)
         del result
         spent, runs = taken, 1
@@ -115,14 +120,7 @@ def run(task: Task) -> Measured:
         estimate = seconds * len(task.files) / (k + 1)
         if task.limit is not None and k + 1 < len(task.files) and estimate > task.limit:
             return Measured(estimate, over=True)
-    return Measured(
-        seconds,
-        False,
-        rows,
-        heaviest.input_bytes,
-        heaviest.result_bytes,
-        heaviest.peak_bytes,
-    )
+    return replace(heaviest, seconds=seconds, rows=rows)
 
 
 def enough(runs: int, seconds: float) -> bool:

@@ -1,16 +1,16 @@
-"""Draws what the benches measured, from the figures they wrote."""
+"""Draws what the benches measured."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import matplotlib
-
-matplotlib.use("Agg")
-
 from matplotlib.figure import Figure as Picture
+
+from bench.cases import OURS, Figure
+from bench.contestants import ALL, CONTESTANTS
 
 COLOURS = {
     "paneflow": "#d1495b",
@@ -22,26 +22,21 @@ COLOURS = {
 }
 
 
-def draw_tables(figures: list[dict[str, Any]], complete: Iterable[str], path: Path) -> None:
+def draw_tables(figures: Sequence[Figure], path: Path) -> None:
     """Seconds by overlap, both logarithmic, one panel for each size."""
-    sizes = sorted({(f["case"]["events"], f["case"]["keys"]) for f in figures})
-    across = 2 if len(sizes) > 1 else 1
-    down = -(-len(sizes) // across)
     matplotlib.rcParams["svg.hashsalt"] = "paneflow"
+    sizes = dict.fromkeys(f.case.size for f in figures)
+    across = min(2, len(sizes))
+    down = -(-len(sizes) // across)
     picture = Picture(figsize=(5.2 * across, 3.6 * down + 0.6), layout="constrained")
     panels = picture.subplots(down, across, squeeze=False, sharex=True)
-    for panel, (count, keys) in zip(panels.flat, sizes, strict=True):
-        mine = [f for f in figures if (f["case"]["events"], f["case"]["keys"]) == (count, keys)]
-        for name, colour in COLOURS.items():
-            points = sorted(
-                (f["case"]["overlap"], f["measured"]["seconds"], f["measured"]["over"])
-                for f in mine
-                if f["contestant"] == name
-            )
-            _curve(panel, name, colour, points, name in complete)
+    for panel, size in zip(panels.flat, sizes, strict=True):
+        mine = [f for f in figures if f.case.size == size]
+        for name in COLOURS:
+            _curve(panel, name, [f for f in mine if f.contestant == name])
         panel.set(xscale="log", yscale="log")
-        panel.set_title(f"{count / 1e6:g} million events, {keys:,} keys", loc="left", fontsize=10)
-        overlaps = sorted({f["case"]["overlap"] for f in mine})
+        panel.set_title(size, loc="left", fontsize=10)
+        overlaps = sorted({f.case.overlap for f in mine})
         panel.set_xticks(overlaps, [f"{o:,}" for o in overlaps])
         panel.minorticks_off()
         panel.yaxis.set_major_formatter("{x:g}")
@@ -62,27 +57,26 @@ def draw_tables(figures: list[dict[str, Any]], complete: Iterable[str], path: Pa
         frameon=False,
         fontsize=9,
     )
+    path.parent.mkdir(parents=True, exist_ok=True)
     picture.savefig(path, metadata={"Date": None})
 
 
-def _curve(
-    panel: Any, name: str, colour: str, points: list[tuple[int, float, bool]], complete: bool
-) -> None:
-    ours = name == "paneflow"
+def _curve(panel: Any, name: str, points: Sequence[Figure]) -> None:
+    ours, colour = name == OURS, COLOURS[name]
     panel.plot(
-        [overlap for overlap, _, _ in points],
-        [seconds for _, seconds, _ in points],
+        [f.case.overlap for f in points],
+        [f.measured.seconds for f in points],
         color=colour,
         linewidth=2.4 if ours else 1.4,
-        linestyle="-" if complete else ":",
+        linestyle="-" if CONTESTANTS[name].rows == ALL else ":",
         zorder=3 if ours else 2,
     )
     # A hollow mark is an estimate of a run that was given up.
     for over in (False, True):
-        chosen = [(overlap, seconds) for overlap, seconds, o in points if o is over]
+        chosen = [f for f in points if f.measured.over is over]
         panel.plot(
-            [overlap for overlap, _ in chosen],
-            [seconds for _, seconds in chosen],
+            [f.case.overlap for f in chosen],
+            [f.measured.seconds for f in chosen],
             linestyle="",
             marker="o",
             markersize=5.5 if ours else 4.5,

@@ -1,34 +1,67 @@
-"""What every bench leaves behind: a JSON file of its figures and of the machine they are from."""
+"""What every bench leaves behind: tables on the screen and in the docs, figures as JSON."""
 
 from __future__ import annotations
 
 import json
 import os
 import platform
+import re
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.table import Table
+
+import paneflow
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "bench" / "results"
+PAGE = ROOT / "docs" / "benchmarks.md"
 PICTURES = ROOT / "docs" / "img"
-LIBRARIES = ("paneflow", "polars", "duckdb", "numba", "numpy", "pyarrow")
+LIBRARIES = ("polars", "duckdb", "numba", "numpy", "pyarrow")
 
 console = Console(width=None if sys.stdout.isatty() else 120)
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table of figures, in sections of rows that belong together."""
+
+    title: str
+    headings: Sequence[str]
+    sections: Sequence[Sequence[Sequence[str]]]
+
+    def show(self) -> None:
+        """Print it."""
+        shown = Table(*self.headings, title=self.title, title_justify="left")
+        for column in shown.columns:
+            column.justify = "left" if column.header == "contestant" else "right"
+        for section in self.sections:
+            for cells in section:
+                shown.add_row(*cells)
+            shown.add_section()
+        console.print(shown)
+
+    def markdown(self) -> str:
+        """The same for the docs."""
+        marks = [":---" if name == "contestant" else "---:" for name in self.headings]
+        rows = [self.headings, marks, *(cells for section in self.sections for cells in section)]
+        return "\n".join([f"**{self.title}**", "", *(f"| {' | '.join(row)} |" for row in rows)])
 
 
 def machine() -> dict[str, Any]:
     """What figures depend on."""
     return {
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "date": datetime.now(UTC).date().isoformat(),
         "cores": os.cpu_count(),
         "processor": platform.machine(),
         "python": platform.python_version(),
-        "versions": {name: _version(name) for name in LIBRARIES},
+        "versions": {"paneflow": paneflow.__version__} | {n: version(n) for n in LIBRARIES},
     }
 
 
@@ -40,14 +73,19 @@ def write(name: str, figures: Any) -> Path:
     return path
 
 
-def verdict(holds: bool, text: str) -> str:
-    """A target and whether it was met, in colour."""
-    return f"[green]met[/]    {text}" if holds else f"[red]missed[/] {text}"
+def publish(name: str, sheets: Sequence[Sheet]) -> None:
+    """Put tables into the page of benchmarks, in place of those that stand there."""
+    about = machine()
+    versions = ", ".join(f"{library} {number}" for library, number in about["versions"].items())
+    line = f"Measured on {about['date']}: {about['cores']} cores ({about['processor']}), Python "
+    text = "\n\n".join([f"{line}{about['python']}, {versions}.", *(s.markdown() for s in sheets)])
+    place = re.compile(rf"(?<=<!-- {name} -->\n).*?(?=<!-- end of {name} -->)", re.DOTALL)
+    page, found = place.subn(lambda _: f"\n{text}\n\n", PAGE.read_text())
+    if found != 1:
+        raise SystemExit(f"{PAGE} has no place for {name}: add <!-- {name} --> and its end")
+    PAGE.write_text(page)
 
 
-def _version(name: str) -> str:
-    if name == "paneflow":
-        import paneflow
-
-        return paneflow.__version__
-    return version(name)
+def verdict(holds: bool, text: str) -> None:
+    """Say whether a target was met."""
+    console.print(f"[green]met[/]    {text}" if holds else f"[red]missed[/] {text}")

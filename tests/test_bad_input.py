@@ -25,7 +25,7 @@ import pytest
 import paneflow as pf
 from paneflow import aggregates as A, windows as W
 from paneflow.aggregates import Aggregate
-from paneflow.windows import KEEP, OPEN, Custom, Window, WindowClass
+from paneflow.windows import CLOSE_AFTER, KEEP, OPEN, Custom, Window, WindowClass
 
 ADVICE = re.compile(
     r"\b(must be|has to be|is needed|expected|call|cast|choose|compute|correct|cut|drop|fill|give|"
@@ -530,6 +530,12 @@ def test_bytes_that_are_no_text(engine: str) -> None:
     refused(pf.InputError, over(table, engine=engine, aggregate=A.concat("v")), "'v'", "cast")
 
 
+def test_more_values_are_asked_for_than_there_are(engine: str) -> None:
+    """Room is needed for what a window holds, not for what was asked."""
+    rows = over(TABLE, engine=engine, aggregate=A.top_k("v", 10**12))()
+    assert rows["n"].to_pylist() == [[2, 1]]
+
+
 # Sums of integers.
 
 
@@ -712,6 +718,33 @@ class Since(Custom):
 def test_a_custom_window_reads_no_times(engine: str) -> None:
     ask = over(COLUMNS, engine=engine, window=Since("temporal"))
     refused(pf.InputError, ask, "Since(temporal, True)", "'temporal'", "cast")
+
+
+@dataclass(frozen=True)
+class Jumps(Custom):
+    """A window of one event wherever the value grows by more than a half at once."""
+
+    window_class: ClassVar[WindowClass] = WindowClass.FCF
+    columns: ClassVar[tuple[str, ...]] = ("x",)
+    initial: ClassVar[tuple[Any, ...]] = (0,)
+
+    @staticmethod
+    def step(state: tuple[Any, ...], t: int, x: float) -> tuple[tuple[Any, ...], int]:
+        (before,) = state
+        return (x,), OPEN + CLOSE_AFTER if x - before > 0.5 else KEEP
+
+
+def test_the_state_of_a_custom_window_changes_its_type() -> None:
+    """Refused, or right: it begins with an integer, and a float must not be cut to one."""
+    table = pa.table({"t": [1, 2, 3, 4], "x": [1.2, 1.6, 1.9, 2.8]})
+    expected = over(table, window=Jumps(), engine="oracle")()
+    assert expected["start"].to_pylist() == [1, 4]
+    try:
+        found = over(table, window=Jumps(), engine="table")()
+    except pf.PaneflowError as error:
+        assert "Jumps" in str(error) and "initial" in str(error)
+    else:
+        assert found == expected
 
 
 # Functions of the user's that give something else than they promised.

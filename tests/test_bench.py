@@ -10,16 +10,21 @@ import pytest
 
 from bench import defined, many_windows, report, tables
 from bench.agreement import disagreement
+from bench.cases import Case, Figure
 from bench.contestants import CONTESTANTS, Contestant
 from bench.data import events, key_ranges, rows_of
 from bench.measuring import Measured, Task, measure
-from bench.tables import Case, Figure
+from bench.showing import sheets, targets
 
 
 @pytest.fixture(autouse=True)
 def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(report, "RESULTS", tmp_path)
-    monkeypatch.setattr(tables, "PICTURES", tmp_path)
+    monkeypatch.setattr(report, "PICTURES", tmp_path)
+    monkeypatch.setattr(report, "PAGE", tmp_path / "benchmarks.md")
+    (tmp_path / "benchmarks.md").write_text(
+        "before\n<!-- tables -->\nold\n<!-- end of tables -->\n"
+    )
     return tmp_path
 
 
@@ -52,30 +57,61 @@ def test_rows_are_foreseen_about_right() -> None:
     assert rows_of(20_000, 10, 60) == pytest.approx(found, rel=0.02)
 
 
-@pytest.mark.parametrize("name", ["paneflow", "duckdb"])
-def test_a_case_is_measured_in_its_own_process(name: str, results: Path) -> None:
-    case = Case(5000, 10, 60)
-    files = tables._write(events(5000, 10), case, results)
-    measured = measure(Task(name, 60, files, limit=60))
-    assert measured.seconds > 0 and not measured.over
-    assert measured.rows > 0 and measured.result_bytes > 0
-
-
 def test_a_peer_that_takes_too_long_is_given_up(results: Path) -> None:
-    files = tables._write(events(5000, 10), Case(5000, 10, 60), results)
+    files = tables.write_input(events(5000, 10), Case(5000, 10, 60), results)
     assert measure(Task("polars", 60, files * 50, limit=1e-3)).over
 
 
-def test_tables_are_shown_and_judged(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.fixture
+def figures() -> list[Figure]:
     case = Case(2_000_000, 100, 60)
     quick, slow = Measured(1, False, 10, 100, 50, 200), Measured(12, False, 10, 100, 50, 900)
-    figures = [Figure(case, "paneflow", quick), Figure(case, "polars", slow)]
-    tables.show(figures)
-    assert list(tables.verdicts(figures)) == [
-        "[green]met[/]    2 M events, 100 keys, overlap 60: 12.0 times as fast as polars (10)",
-        "[green]met[/]    2 M events, 100 keys, overlap 60: 1.5 times the input in memory, "
-        "without rows (3)",
+    given_up = Measured(300, over=True)
+    return [
+        Figure(case, "paneflow", quick),
+        Figure(case, "polars", slow),
+        Figure(case, "duckdb", given_up),
     ]
+
+
+def test_targets_are_judged(figures: list[Figure]) -> None:
+    case = "2 million events, 100 keys, overlap 60"
+    assert list(targets(figures)) == [
+        (True, f"{case}: 12.0 times as fast as polars (10)"),
+        (True, f"{case}: 1.5 times the input in memory, without rows (3)"),
+    ]
+
+
+def test_figures_become_a_table_for_the_docs(figures: list[Figure]) -> None:
+    (sheet,) = sheets(figures)
+    assert sheet.markdown().splitlines()[4:] == [
+        "| 60 | paneflow | 1.000 | 1.0 | 2.0 | 10 | 2.0 | 0.5 | 1.5 |",
+        "| 60 | polars | 12.000 | 12.0 | 0.2 | 10 | 9.0 | 0.5 | 8.5 |",
+        "| 60 | duckdb | over limit (~300) | ~300.0 |  |  |  |  |  |",
+    ]
+
+
+def test_figures_replace_those_of_the_docs(figures: list[Figure], results: Path) -> None:
+    report.publish("tables", sheets(figures))
+    report.publish("tables", sheets(figures))
+    page = (results / "benchmarks.md").read_text()
+    assert page.startswith("before\n<!-- tables -->\n\nMeasured on")
+    assert page.count("| 60 | paneflow |") == 1 and "old" not in page
+    with pytest.raises(SystemExit, match="no place for others"):
+        report.publish("others", sheets(figures))
+
+
+def test_a_whole_run_leaves_figures_and_a_picture(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "FULL", ((1000,), (10,), (1,)))
+    monkeypatch.setattr(tables, "CONTESTANTS", {k: CONTESTANTS[k] for k in ("paneflow", "duckdb")})
+    tables.main([])
+    written = json.loads((results / "tables.json").read_text())["figures"]
+    assert [f["contestant"] for f in written] == ["paneflow", "duckdb"]
+    assert all(f["measured"]["seconds"] > 0 for f in written)
+    assert len({f["measured"]["rows"] for f in written}) == 1
+    assert (results / "tables.svg").read_text().lstrip().startswith("<?xml")
 
 
 def test_defined_and_built_in_are_compared() -> None:

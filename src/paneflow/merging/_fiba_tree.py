@@ -98,19 +98,19 @@ def new(x: str, level: str, spine: str) -> str:
 
 
 def above(x: str) -> str:
-    """Put a new root r above the old one."""
+    """Put a new root u above the old one."""
     return weave(
         f"""
         <new>
-        tree[r, {SIZE}] = 0
-        tree[r, {PARENT}] = {NONE}
-        tree[r, {CHILD}] = {x}
-        tree[{x}, {PARENT}] = r
-        m[{ROOT}] = r
+        tree[u, {SIZE}] = 0
+        tree[u, {PARENT}] = {NONE}
+        tree[u, {CHILD}] = {x}
+        tree[{x}, {PARENT}] = u
+        m[{ROOT}] = u
         <touch>
         """,
-        new=new("r", f"tree[{x}, {LEVEL}] + 1", str(BOTH)),
-        touch=touch("r"),
+        new=new("u", f"tree[{x}, {LEVEL}] + 1", str(BOTH)),
+        touch=touch("u"),
     )
 
 

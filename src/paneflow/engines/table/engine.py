@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from paneflow.engines.table.from_events import EventStore
 from paneflow.engines.table.from_slices import read_slices
 from paneflow.engines.table.rows import assemble
 from paneflow.engines.table.store import Store
-from paneflow.engines.table.windows import merge_windows
+from paneflow.engines.table.windows import Block, merge_windows
 from paneflow.merging import MERGERS
 from paneflow.merging.flat_fat import FlatFat
 from paneflow.merging.sba import Sba
@@ -30,9 +30,12 @@ from paneflow.windows import Window
 if TYPE_CHECKING:
     from paneflow.query import Query
 
-EVENTS_PER_PART = 500_000
+EVENTS_PER_PART = 250_000
 WINDOWS_PER_PART = 16
 WORTH_A_THREAD = 100_000
+
+Work = list[tuple[Store, Mapping[str, Window]]]
+"""Stores, and the windows that are merged from each."""
 
 
 def answer(query: Query, table: pa.Table, plan: Plan) -> pa.Table:
@@ -41,15 +44,18 @@ def answer(query: Query, table: pa.Table, plan: Plan) -> pa.Table:
     _check_laws(query, table.schema, plan.merge)
     if table.num_rows == 0:
         return schema.empty_table()
+    return _rows(query, *_event_work(query, table), schema, table.schema, plan)
+
+
+def _event_work(query: Query, table: pa.Table) -> tuple[pa.Table, Work]:
+    """The distinct keys, and stores over the events of a few keys each."""
     names = dict.fromkeys(c for a in query.aggregates.values() for c in a.columns)
     names |= dict.fromkeys(c for w in query.windows.values() for c in w.columns)
     columns = {name: read_column(table, name) for name in names}
     events = read_events(table, query.key, query.time)
     arranged = Arranged(events, columns)
     parts = events.parts(_parts(len(events.t), len(query.windows)))
-    stores = [EventStore(part, arranged) for part in parts]
-    work = [(store, query.windows) for store in stores]
-    return _rows(query, work, events.keys, schema, table.schema, plan)
+    return events.keys, [(EventStore(part, arranged), query.windows) for part in parts]
 
 
 def finish(query: Query, slices: Slices, plan: Plan) -> pa.Table:
@@ -60,27 +66,32 @@ def finish(query: Query, slices: Slices, plan: Plan) -> pa.Table:
     _check_laws(query, slices.source, plan.merge)
     if slices.table.num_rows == 0:
         return schema.empty_table()
-    keys, work = read_slices(query, slices)
-    return _rows(query, work, keys, schema, slices.source, plan)
+    return _rows(query, *read_slices(query, slices), schema, slices.source, plan)
 
 
 def _rows(
     query: Query,
-    work: Sequence[tuple[Store, Mapping[str, Window]]],
     keys: pa.Table,
+    work: Work,
     schema: pa.Schema,
     source: pa.Schema,
     plan: Plan,
 ) -> pa.Table:
-    """Merge the windows of every store, side by side, and put all rows in order."""
+    """Merge the windows of every store, side by side, and put all rows in order.
+
+    Stores are dropped as soon as their windows are merged: rows may need the room.
+    """
     kinds = _kinds(query, source)
     labels = {label: k for k, label in enumerate(sorted(query.windows))}
-    with ThreadPoolExecutor(_threads(sum(len(store.part.t) for store, _ in work))) as pool:
-        blocks = pool.map(
-            lambda job: merge_windows(job[0], job[1], labels, query.aggregates, kinds, plan.merge),
-            work,
-        )
-        return assemble(list(blocks), query.windows, labels, keys, schema, pool)
+    threads = _threads(sum(len(store.part.t) for store, _ in work))
+
+    def merge(job: tuple[Store, Mapping[str, Window]]) -> Block:
+        return merge_windows(*job, labels, query.aggregates, kinds, plan.merge)
+
+    with ThreadPoolExecutor(threads) as pool:
+        blocks = list(pool.map(merge, work))
+        work.clear()
+        return assemble(blocks, query.windows, labels, keys, schema, pool)
 
 
 def _kinds(query: Query, source: pa.Schema) -> dict[str, Kind]:

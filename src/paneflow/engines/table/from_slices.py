@@ -17,7 +17,7 @@ from paneflow.engines.table.cutting import (
     slicings,
     stored_operators,
 )
-from paneflow.engines.table.store import Positions, Runs, column_set
+from paneflow.engines.table.store import Positions, Runs, Store, column_set
 from paneflow.slicing.arranged import Arranged
 from paneflow.slicing.bounds import find_ranges
 from paneflow.slicing.bounds.ranges import Found, Ranges
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 def read_slices(
     query: Query, slices: Slices
-) -> tuple[pa.Table, list[tuple[SliceStore, Mapping[str, Window]]]]:
+) -> tuple[pa.Table, list[tuple[Store, Mapping[str, Window]]]]:
     """The distinct keys, and for each slicing a store of its slices with its windows."""
     table = slices.table.combine_chunks()
     codes, keys = encode_keys(table, tuple(f"key:{name}" for name in query.key))
@@ -43,7 +43,7 @@ def read_slices(
         keys = keys.rename_columns(list(query.key))
     start, last = read_times(table, START), read_times(table, LAST)
     labels = np.array(table.column(SLICING).to_pylist())
-    work: list[tuple[SliceStore, Mapping[str, Window]]] = []
+    work: list[tuple[Store, Mapping[str, Window]]] = []
     for slicing, windows in slicings(query.windows).items():
         rows = np.flatnonzero(labels == slicing)
         events = order_events(codes[rows], keys, start[rows], last[rows])

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from paneflow.aggregates.operator import Array
-from paneflow.engines.table.windows import Block, Result
+from paneflow.engines.table.windows import Block, Result, follows_from_number
 from paneflow.slicing.ordering import inverse, scatter, stable_places
 from paneflow.slicing.times import TimeType
 from paneflow.windows import Sliding, Window
@@ -56,9 +56,9 @@ def _ordered(
     blocks: list[Block], windows: Mapping[str, Window], labels: Mapping[str, int]
 ) -> tuple[Array, Array, Array, Array, Array | None]:
     """seq, start, end and label of all rows in order, and their places."""
-    seq = np.concatenate([b.seq for b in blocks])
-    if len(windows) == 1 and isinstance(window := next(iter(windows.values())), Sliding):
-        # One window whose end follows from its number: the numbers alone decide.
+    seq = _joined(blocks, "seq", None)
+    if follows_from_number(windows):
+        (window,) = windows.values()
         places = stable_places([seq], len(seq))
         seq = seq if places is None else scatter(seq, places)
         start, end = window.extent(seq, seq, seq)
@@ -74,7 +74,7 @@ def _ordered(
 
 
 def _joined(blocks: list[Block], column: str, places: Array | None) -> Array:
-    values = np.concatenate([getattr(b, column) for b in blocks])
+    values = np.concatenate([b.columns.pop(column) for b in blocks])
     return values if places is None else scatter(values, places)
 
 

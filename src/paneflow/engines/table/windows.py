@@ -31,14 +31,20 @@ class Result:
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Windows of one store: label, key, number, extent, and their results."""
+    """Windows of one store: columns that place them, and their results.
 
-    label: Array
-    key: Array
-    seq: Array
-    start: Array
-    end: Array
+    Columns are `key` and `seq`, and `label`, `start` and `end` unless there is only one window,
+    whose extent follows from its number. Whoever makes rows of a block takes its columns out, so
+    that no column is held longer than needed.
+    """
+
+    columns: dict[str, Array]
     results: dict[str, Result]
+
+
+def follows_from_number(windows: Mapping[str, Window]) -> bool:
+    """Whether a window's number alone says when it starts and ends, and where its row belongs."""
+    return len(windows) == 1 and all(isinstance(w, Sliding) for w in windows.values())
 
 
 def merge_windows(
@@ -52,14 +58,16 @@ def merge_windows(
     """All windows of a store's keys, with their results."""
     found = store.ranges(list(windows.values()))
     every, spans = found.ranges, found.spans
-    merging = _Merging(store, every, spans, kinds, merge)
-    start, end = np.empty_like(every.seq), np.empty_like(every.seq)
-    label = np.empty(len(every), np.int32)
-    for (name, window), span in zip(windows.items(), spans, strict=True):
-        start[span], end[span] = _extent(window, every.between(span.start, span.stop), store)
-        label[span] = labels[name]
-    key = every.key + np.int32(store.part.first_key)
-    return Block(label, key, every.seq, start, end, merging.results(aggregates))
+    results = _Merging(store, every, spans, kinds, merge).results(aggregates)
+    columns = {"key": every.key + np.int32(store.part.first_key), "seq": every.seq}
+    if len(labels) > 1 or not follows_from_number(windows):
+        start, end = np.empty_like(every.seq), np.empty_like(every.seq)
+        label = np.empty(len(every), np.int32)
+        for (name, window), span in zip(windows.items(), spans, strict=True):
+            start[span], end[span] = _extent(window, every.between(span.start, span.stop), store)
+            label[span] = labels[name]
+        columns |= {"label": label, "start": start, "end": end}
+    return Block(columns, results)
 
 
 def _extent(window: Window, ranges: Ranges, store: Store) -> tuple[Array, Array]:
