@@ -71,6 +71,8 @@ class Query:
 
         The result is of the same kind. Rows are ordered by (end, window, seq, key).
         """
+        if isinstance(table, list) and not table:
+            return []
         arrow, back = to_arrow(table)
         self.check(arrow.schema)
         chosen = self._plan(arrow.schema, engine, merge)
@@ -86,7 +88,11 @@ class Query:
 
     def finish(self, slices: Slices, *, merge: str = "auto") -> pa.Table:
         """The rows that slices amount to: equal to `over` of all the tables they were cut from."""
-        chosen = self._plan(None, "table", merge)
+        if not isinstance(slices, Slices):
+            raise InputError(
+                f"finish needs slices, not a {type(slices).__name__}: make them with query.slice"
+            )
+        chosen = self._plan(slices.source, "table", merge)
         engine = importlib.import_module("paneflow.engines.table")
         rows: pa.Table = engine.finish(self, slices, chosen)
         return rows
@@ -225,10 +231,12 @@ def _named(aggregates: Any) -> dict[str, Aggregate]:
 def _names(key: str | Iterable[str] | None) -> tuple[str, ...]:
     if key is None:
         return ()
+    if not isinstance(key, str | Iterable):
+        raise QueryError(f"key must be the name of a column, or a list of names, not {key!r}")
     names = (key,) if isinstance(key, str) else tuple(key)
     for name in names:
         if not isinstance(name, str) or not name:
             raise QueryError(f"a key is given by the name of its column, not {name!r}")
     if len(set(names)) < len(names):
-        raise QueryError(f"key names a column twice: {', '.join(names)}")
+        raise QueryError(f"key names a column twice: {', '.join(names)}: leave one out")
     return names

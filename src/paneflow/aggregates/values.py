@@ -39,7 +39,8 @@ def kind_of(type_: pa.DataType, column: str) -> Kind:
         return kind_of(type_.value_type, column)
     if pa.types.is_integer(type_):
         return Kind.INTEGER
-    if pa.types.is_floating(type_):
+    # A column of nothing but nulls says nothing about what it would hold.
+    if pa.types.is_floating(type_) or pa.types.is_null(type_):
         return Kind.FLOAT
     if pa.types.is_boolean(type_):
         return Kind.BOOLEAN
@@ -49,6 +50,7 @@ def kind_of(type_: pa.DataType, column: str) -> Kind:
         or pa.types.is_string_view(type_)
         or pa.types.is_binary(type_)
         or pa.types.is_large_binary(type_)
+        or pa.types.is_binary_view(type_)
     ):
         return Kind.TEXT
     if pa.types.is_temporal(type_) and not pa.types.is_interval(type_):
@@ -61,4 +63,13 @@ def kind_of(type_: pa.DataType, column: str) -> Kind:
 
 def plain_type(type_: pa.DataType) -> pa.DataType:
     """The type in which values of a column come out: dictionaries are decoded."""
+    if pa.types.is_null(type_):
+        return pa.float64()
     return type_.value_type if pa.types.is_dictionary(type_) else type_
+
+
+def sortable_type(type_: pa.DataType) -> pa.DataType:
+    """A type of the same values that Arrow can sort."""
+    if pa.types.is_string_view(type_):
+        return pa.string()
+    return pa.binary() if pa.types.is_binary_view(type_) else type_

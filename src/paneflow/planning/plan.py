@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from paneflow.aggregates.aggregate import Aggregate, Constant, Multiset
+from paneflow.aggregates.defined import Defined
 from paneflow.aggregates.operator import Operator, share
 from paneflow.aggregates.values import kind_of
 from paneflow.planning.merge_choice import check_merge
@@ -33,6 +34,13 @@ class Plan:
         lines.append("because:")
         lines += [f"  - {reason}" for reason in self.reasons]
         return "\n".join(lines)
+
+
+def _title(operator: Operator, user: Aggregate) -> str:
+    """What an operator is called, so that different ones are told apart."""
+    if isinstance(user, Defined):
+        return str(user)
+    return f"{operator.name}({', '.join([*operator.columns, *map(str, operator.parameters)])})"
 
 
 def plan(
@@ -67,8 +75,7 @@ def plan(
             )
     for operator, names in wanted.items():
         source, _ = share(list(wanted))[operator]
-        columns = ", ".join(source.columns)
-        users.setdefault(f"{source.name.split(':')[0]}({columns})", []).extend(names)
+        users.setdefault(_title(source, aggregates[names[0]]), []).extend(names)
         if not operator.compiled:
             reasons.append(f"{', '.join(names)}: partials are Python objects, not compiled")
     shared = [f"{op} serves {', '.join(n)}" for op, n in users.items() if len(n) > 1]

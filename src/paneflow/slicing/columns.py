@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from paneflow.aggregates import _hashing
 from paneflow.aggregates.operator import Array
-from paneflow.aggregates.values import Kind, kind_of, plain_type
+from paneflow.aggregates.values import Kind, kind_of, plain_type, sortable_type
 from paneflow.errors import InputError
 
 
@@ -93,8 +93,8 @@ def read_column(table: pa.Table, name: str) -> Column:
     chunked = table.column(name)
     given = chunked.type
     kind = kind_of(given, name)
-    type_ = plain_type(given)
-    if pa.types.is_dictionary(given):
+    type_ = sortable_type(plain_type(given))
+    if given != type_:
         chunked = chunked.cast(type_)
     array = _one_chunk(chunked)
     valid: Array | None = None
@@ -136,7 +136,7 @@ def _numbers(array: pa.Array, kind: Kind, name: str) -> Array:
 def _ranks(array: pa.Array) -> tuple[Array, pa.Array]:
     encoded = array.dictionary_encode()
     if len(encoded.dictionary) == 0:
-        return np.zeros(len(array), np.int64), pa.array([""], pa.string()).cast(array.type)
+        return np.zeros(len(array), np.int64), pa.array([""], pa.string())
     order = pc.sort_indices(encoded.dictionary)
     ranks = np.empty(len(order), np.int64)
     ranks[order.to_numpy()] = np.arange(len(order))

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paneflow.aggregates.operator import Array
+from paneflow.aggregates.values import sortable_type
 from paneflow.errors import InputError
 
 compiled = numba.njit(nogil=True, cache=True)
@@ -39,7 +40,7 @@ def check_key_type(type_: pa.DataType, name: str) -> None:
     """Refuse key types that have no exact equality."""
     if pa.types.is_dictionary(type_):
         type_ = type_.value_type
-    if pa.types.is_floating(type_) or pa.types.is_nested(type_):
+    if pa.types.is_floating(type_) or pa.types.is_nested(type_) or pa.types.is_interval(type_):
         raise InputError(
             f"key column {name!r} has type {type_}, whose values cannot be told apart exactly: "
             f"cast it to an integer, text or a time"
@@ -57,7 +58,8 @@ def _encode_one(chunked: pa.ChunkedArray, name: str) -> tuple[Array, pa.Array]:
             values = chunked.cast(pa.int64()).combine_chunks().to_numpy(zero_copy_only=False)
             codes, present = _dense(values - low if low else values, width)
             return codes, pa.array(present + low).cast(chunked.type)
-    encoded = chunked.combine_chunks().dictionary_encode(null_encoding="encode")
+    plain = chunked.cast(sortable_type(chunked.type))
+    encoded = plain.combine_chunks().dictionary_encode(null_encoding="encode")
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.combine_chunks()
     # The one null, if there is one, is sorted last; it belongs first.

@@ -55,7 +55,10 @@ class Slices:
     def merge(self, other: Slices) -> Slices:
         """The slices of both parts; for equal times, events of this one come first."""
         if not isinstance(other, Slices):
-            raise InputError(f"slices can only be merged with slices, not with {other!r}")
+            raise InputError(
+                f"slices can only be merged with slices, not with a {type(other).__name__}: make "
+                f"them with query.slice"
+            )
         _same("query", self.identity, other.identity)
         _same("column types", _types(self.source), _types(other.source))
         return Slices(pa.concat_tables([self.table, other.table]))

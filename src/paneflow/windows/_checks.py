@@ -19,11 +19,11 @@ def whole_number(given: object, what: str) -> int:
         except TypeError:
             pass
         else:
-            if number >= 1:
+            if 1 <= number < 2**62:
                 return number
     raise QueryError(
         f"The {what} was given as {given!r}, but it is a number of events: "
-        f"give an integer of at least 1."
+        f"give an integer of at least 1 and below 2**62."
     )
 
 

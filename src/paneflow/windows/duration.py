@@ -37,7 +37,7 @@ _UNITS |= dict.fromkeys(("w", "week", "weeks"), 7 * _MICROSECONDS["d"])
 _PART = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([^\W\d_]+)\s*")
 
 # Bounds and sums of bounds stay within int64 for every length below this.
-_LARGEST = 2**62
+_LARGEST = 2**60
 
 _EXPECTED = 'text such as "250 ms" or "1 hour 30 minutes", a timedelta, or an integer'
 
@@ -88,7 +88,7 @@ def duration(given: object, what: str = "range", *, least: int | None = 0) -> Du
         raise QueryError(f"The {what} was given as {given!r}, but it has to be {need}.")
     if abs(length.value) > _LARGEST:
         raise QueryError(
-            f"The {what} was given as {given!r}, which is too long: give at most 2**62 "
+            f"The {what} was given as {given!r}, which is too long: give at most 2**60 "
             f"(in microseconds, or in the unit of an integer time column)."
         )
     return length

@@ -122,7 +122,7 @@ def _delta(window: Delta, events: Events, rows: list[int]) -> Iterator[Found]:
 
 
 def _punctuation(window: Punctuation, events: Events, rows: list[int]) -> Iterator[Found]:
-    type_ = events.table.schema.field(window.column).type
+    type_ = _type(events, window.column)
     if not pa.types.is_boolean(type_):
         raise InputError(
             f"{window}: the column {window.column!r} has type {type_}: give a boolean column, for "
@@ -196,9 +196,15 @@ def _growing(window: Delta, events: Events, rows: list[int]) -> dict[int, Any]:
     return {row: column[row] for row in rows}
 
 
+def _type(events: Events, column: str) -> pa.DataType:
+    """The type of a column's values."""
+    type_ = events.table.schema.field(column).type
+    return type_.value_type if pa.types.is_dictionary(type_) else type_
+
+
 def _unit(window: Delta, events: Events) -> int:
     """What to multiply a delta's column with: temporal values are compared in nanoseconds."""
-    type_ = events.table.schema.field(window.column).type
+    type_ = _type(events, window.column)
     numeric = pa.types.is_integer(type_) or pa.types.is_floating(type_)
     if isinstance(window.range, Duration) if numeric else not pa.types.is_temporal(type_):
         raise InputError(

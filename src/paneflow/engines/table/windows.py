@@ -192,7 +192,10 @@ class _Merging:
         if isinstance(aggregate, Distinct):
             return Result(each("distincts", distinct), None)
         assert isinstance(aggregate, TopK)
-        tops = each("tops", distinct, aggregate.k)
+        # Room for what the fullest window holds, not for what was asked.
+        before = np.append(0, np.cumsum(runs.counts))
+        most = int((before[hi] - before[lo]).max()) if len(lo) else 0
+        tops = each("tops", distinct, min(aggregate.k, most))
         present = tops >= 0
         values = runs.column.decode(runs.values[tops[present]])
         return Result(_lists(values, present.sum(axis=1)), None)

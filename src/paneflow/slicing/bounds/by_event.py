@@ -6,6 +6,8 @@ from typing import Any
 
 import numba
 import numpy as np
+from numba import types
+from numba.extending import overload
 
 from paneflow.aggregates.operator import Array
 from paneflow.aggregates.values import Kind
@@ -57,6 +59,11 @@ def delta(window: Delta, part: Part, columns: Arranged) -> Ranges:
             f"{window}: column {window.column!r} is null in row {int(np.argmin(column.valid))}: "
             f"a delta window needs a value in every event; drop those rows or fill them in"
         )
+    if column.kind is Kind.FLOAT and np.isnan(column.values).any():
+        raise InputError(
+            f"{window}: column {window.column!r} is NaN in row "
+            f"{int(np.argmax(np.isnan(column.values)))}: drop those rows or fill them in"
+        )
     d, reach, slide = _measured(window, column, part.mine(columns.form(column.name, "value")))
     room = Ranges.room(len(d) + len(part.offsets))
     found = _delta(d, part.offsets, reach, slide, window.partial, *vars(room).values())
@@ -73,19 +80,26 @@ def delta(window: Delta, part: Part, columns: Arranged) -> Ranges:
 
 
 def _measured(window: Delta, column: Column, d: Array) -> tuple[Array, Any, Any]:
-    """The column, range and slide in one unit: the column's own, or that of the durations."""
-    if not isinstance(window.range, Duration) or not isinstance(window.slide, Duration):
-        return d, window.range, window.slide
-    amounts = (window.range.value, window.slide.value)
-    if column.kind is not Kind.TEMPORAL:
-        raise InputError(
-            f"{window} measures {window.column!r} by a duration, but its type is {column.type}: "
-            f"give range and slide as plain numbers"
-        )
-    unit = getattr(column.type, "unit", "D" if column.type.bit_width == 32 else "ms")
-    if unit == "ns":
-        return d, amounts[0] * 1000, amounts[1] * 1000
-    return d * MICROSECONDS[unit], amounts[0], amounts[1]
+    """The column, range and slide in one unit: the column's own, or that of the durations.
+
+    Integers are counted from the least of them, without a sign, so that no difference overflows.
+    """
+    amounts: list[Any] = [window.range, window.slide]
+    if isinstance(window.range, Duration) and isinstance(window.slide, Duration):
+        if column.kind is not Kind.TEMPORAL:
+            raise InputError(
+                f"{window} measures {window.column!r} by a duration, but its type is "
+                f"{column.type}: give range and slide as plain numbers"
+            )
+        unit = getattr(column.type, "unit", "D" if column.type.bit_width == 32 else "ms")
+        finer = 1000 if unit == "ns" else 1
+        amounts = [window.range.value * finer, window.slide.value * finer]
+        d = d if unit == "ns" else d * MICROSECONDS[unit]
+    if column.kind is Kind.FLOAT or any(isinstance(amount, float) for amount in amounts):
+        return d.astype(np.float64, copy=False), float(amounts[0]), float(amounts[1])
+    least = d.min() if len(d) else 0
+    reach, slide = (np.uint64(min(int(amount), 2**64 - 1)) for amount in amounts)
+    return d.view(np.uint64) - np.int64(least).view(np.uint64), reach, slide
 
 
 @compiled
@@ -131,6 +145,29 @@ def _slide_by_tuple(t, offsets, reach, every, partial, key, seq, lo, hi):  # typ
     return found
 
 
+def _beyond(d: Any, trigger: Any, reach: Any) -> Any:
+    """d < trigger - reach, for d <= trigger."""
+
+
+def _within(d: Any, last: Any, reach: Any) -> Any:
+    """d > last - reach, for d <= last."""
+
+
+@overload(_beyond)
+def _typed_beyond(d, trigger, reach):  # type: ignore[no-untyped-def]
+    # Floats are rounded, so the form matters; without a sign a difference must not be negative.
+    if isinstance(d, types.Float):
+        return lambda d, trigger, reach: d < trigger - reach
+    return lambda d, trigger, reach: trigger - d > reach
+
+
+@overload(_within)
+def _typed_within(d, last, reach):  # type: ignore[no-untyped-def]
+    if isinstance(d, types.Float):
+        return lambda d, last, reach: d > last - reach
+    return lambda d, last, reach: last - d < reach
+
+
 @compiled
 def _delta(d, offsets, reach, slide, partial, key, seq, lo, hi):  # type: ignore[no-untyped-def]
     found = 0
@@ -144,15 +181,13 @@ def _delta(d, offsets, reach, slide, partial, key, seq, lo, hi):  # type: ignore
         w = 0
         trigger = d[start]
         for i in range(start, end):
-            if i > start and not d[i] >= d[i - 1]:
+            if i > start and d[i] < d[i - 1]:
                 return -i - 1
-            if d[i] != d[i]:
-                return -max(i, start + 1) - 1
             if i == start or d[i] - trigger > slide:
                 trigger = d[i]
                 while d[b] < trigger:
                     b += 1
-                while a < b and d[a] < trigger - reach:
+                while a < b and _beyond(d[a], trigger, reach):
                     a += 1
                 if a < b:
                     key[found] = k
@@ -163,7 +198,7 @@ def _delta(d, offsets, reach, slide, partial, key, seq, lo, hi):  # type: ignore
                 w += 1
         if partial:
             # Rounding may swallow the range of floats, and leave no event at all.
-            while a < end and d[a] <= d[end - 1] - reach:
+            while a < end and not _within(d[a], d[end - 1], reach):
                 a += 1
             if a < end:
                 key[found] = k

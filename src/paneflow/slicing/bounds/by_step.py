@@ -29,6 +29,10 @@ def loop(initial: tuple[Any, ...], columns: int) -> str:
         cells = (f"{CASTS[type(s)]}({state}[{k}])," for k, s in enumerate(initial))
         return f"({' '.join(cells)})"
 
+    # A state that does not fit its type would be cut off in silence.
+    changed = " or ".join(
+        f"(state[{k}] != after[{k}] and after[{k}] == after[{k}])" for k in range(len(initial))
+    )
     names = "".join(f"v{k}, " for k in range(columns))
     values = "".join(f", v{k}[i]" for k in range(columns))
     return f"""
@@ -41,8 +45,10 @@ def loop(initial: tuple[Any, ...], columns: int) -> str:
                 for i in range(offsets[k], offsets[k + 1]):
                     if not shown[i]:
                         continue
-                    state, mark = user_step(state, t[i]{values})
-                    state = {typed("state")}
+                    after, mark = user_step(state, t[i]{values})
+                    state = {typed("after")}
+                    if {changed}:
+                        return -1
                     if mark & 1 and oldest < opened:
                         hi[oldest] = i
                         oldest += 1
@@ -87,7 +93,7 @@ def custom(window: Custom, part: Part, columns: Arranged) -> Ranges:
             run = compile_loop(
                 f"steps of {type(window).__name__}", {"user_step": step}, body, "steps"
             )
-            return room.first(run(*arguments, *values, *vars(room).values()))
+            return room.first(_checked(window, run(*arguments, *values, *vars(room).values())))
         except numba.core.errors.NumbaError as error:
             reason = f"Numba says: {str(error).strip().splitlines()[0]}"
     else:
@@ -100,7 +106,16 @@ def custom(window: Custom, part: Part, columns: Arranged) -> Ranges:
     run = compile_loop("steps", {"user_step": step}, body, "steps", compiled=False)
     objects = [part.mine(columns.form(name, "object")).tolist() for name in window.columns]
     times = part.t.tolist()
-    return room.first(run(times, *arguments[1:], *objects, *vars(room).values()))
+    return room.first(_checked(window, run(times, *arguments[1:], *objects, *vars(room).values())))
+
+
+def _checked(window: Custom, found: int) -> int:
+    if found < 0:
+        raise InputError(
+            f"the state of {window} changes its type: `initial` is {window.initial!r}, and step "
+            f"gave a number that does not fit; give a float in `initial` where step gives floats"
+        )
+    return found
 
 
 def _held(column: Column, part: Part, columns: Arranged) -> Array:
