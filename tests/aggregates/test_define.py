@@ -223,9 +223,10 @@ def test_a_lower_that_gives_integers_or_floats() -> None:
 
 
 def test_a_negative_power_of_integers_is_a_float() -> None:
-    """In Python; compiled code would take it for an integer and give 0."""
+    """In Python; compiled code would take it for an integer and give 0, so it is not used."""
     powers = [2.0 ** -abs(i) for i in EVENTS["i"].to_pylist()]
-    assert values(total(lambda i: 2 ** -abs(i))("i")) == [sum(powers)]
+    with pytest.warns(SlowAggregateWarning, match="not 0.25 as in Python"):
+        assert values(total(lambda i: 2 ** -abs(i))("i")) == [sum(powers)]
 
 
 @pytest.mark.parametrize(
@@ -534,7 +535,7 @@ def test_names_of_constants_do_not_matter() -> None:
             lambda a, b: {k: a.get(k, 0) + b.get(k, 0) for k in a.keys() | b.keys()},
             lambda p: max(p.values()),
             {},
-            [1, 3, 1, 1],
+            [1, 2, 1, 1],
         ),
         (
             lambda i: [i],

@@ -137,10 +137,19 @@ def test_samples_that_lift_cannot_take_are_passed_over() -> None:
     )
 
 
-def test_samples_of_which_lift_takes_none_check_nothing() -> None:
-    """A lift of two columns cannot take the default samples, which are for one."""
+def test_a_lift_that_takes_no_usual_sample_is_checked_with_its_columns() -> None:
+    """The usual samples are for one column of numbers; two columns, or text, come later."""
     subtract = lambda a, b: a - b  # noqa: E731
-    refused(lambda: define(lambda x, y: x * y, subtract, 0.0), "lift", "samples")
+    product = define(lambda x, y: x * y, subtract, 0.0)("v", "w")
+    kinds = {"v": Kind.INTEGER, "w": Kind.FLOAT}
+    refused(lambda: product.operators(kinds), "not commutative")
+    letters = define(lambda s: len(s), subtract, 0)("v")
+    refused(lambda: letters.operators({"v": Kind.TEXT}), "not commutative")
+
+
+def test_samples_of_which_lift_takes_none_are_refused() -> None:
+    subtract = lambda a, b: a - b  # noqa: E731
+    refused(lambda: define(lambda x, y: x * y, subtract, 0.0, samples=[1.0]), "lift", "samples")
     refused(
         lambda: define(lambda x, y: x * y, subtract, 0.0, samples=[(1.0, 2.0), (3.0, 0.5)]),
         "not commutative",

@@ -74,6 +74,9 @@ class Aggregate:
 class Constant(Aggregate):
     """An aggregate whose partial has a fixed size."""
 
+    #: Whether `lower` gives a NumPy array; otherwise it gives one of Arrow.
+    scalar: ClassVar[bool] = True
+
     def operators(self, kinds: Kinds) -> tuple[Operator, ...]:
         """What must be folded and merged for it."""
         raise NotImplementedError

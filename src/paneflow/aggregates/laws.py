@@ -41,6 +41,7 @@ def check_laws(
     identity: Any,
     *,
     commutative: bool,
+    idempotent: bool = False,
     invert: Callable[[Any, Any], Any] | None = None,
 ) -> None:
     """Refuse `combine` if one of the sample partials contradicts a law it must obey.
@@ -51,6 +52,10 @@ def check_laws(
     paneflow.errors.QueryError: minus: combine is not commutative: combine(1.0, 2.0) = -1.0 but \
 combine(2.0, 1.0) = 1.0; pass commutative=False, or correct combine
     """
+    check_shape(what, partials, identity)
+
+    def merged(a: Any, b: Any) -> Any:
+        return _run(what, "combine", combine, a, b)
 
     def same(law: str, left: tuple[str, Any], right: tuple[str, Any], advice: str) -> None:
         if not alike(left[1], right[1]):
@@ -63,31 +68,70 @@ combine(2.0, 1.0) = 1.0; pass commutative=False, or correct combine
         if commutative:
             same(
                 "commutative",
-                (f"combine({a!r}, {b!r})", combine(a, b)),
-                (f"combine({b!r}, {a!r})", combine(b, a)),
+                (f"combine({a!r}, {b!r})", merged(a, b)),
+                (f"combine({b!r}, {a!r})", merged(b, a)),
                 "pass commutative=False, or correct combine",
             )
         if invert is not None:
             same(
                 "undone by invert",
-                (f"invert(combine({a!r}, {b!r}), {a!r})", invert(combine(a, b), a)),
+                (
+                    f"invert(combine({a!r}, {b!r}), {a!r})",
+                    _run(what, "invert", invert, merged(a, b), a),
+                ),
                 ("the other partial", b),
                 "correct invert(whole, part), or leave it out",
             )
     for a, b, c in itertools.islice(itertools.permutations(partials, 3), 60):
         same(
             "associative",
-            (f"combine(combine({a!r}, {b!r}), {c!r})", combine(combine(a, b), c)),
-            (f"combine({a!r}, combine({b!r}, {c!r}))", combine(a, combine(b, c))),
+            (f"combine(combine({a!r}, {b!r}), {c!r})", merged(merged(a, b), c)),
+            (f"combine({a!r}, combine({b!r}, {c!r}))", merged(a, merged(b, c))),
             "windows are merged from slices in any grouping, so combine must be associative",
         )
     for a in partials:
-        same(
-            "neutral on the identity",
-            (f"combine({identity!r}, {a!r})", combine(identity, a)),
-            ("the partial itself", a),
-            "pass an identity that changes nothing when combined",
-        )
+        if idempotent:
+            same(
+                "idempotent",
+                (f"combine({a!r}, {a!r})", merged(a, a)),
+                ("the partial itself", a),
+                "pass idempotent=False, or correct combine",
+            )
+        # Some merges put the identity before a partial, some behind it.
+        for left, right in ((identity, a), (a, identity)):
+            same(
+                "neutral on the identity",
+                (f"combine({left!r}, {right!r})", merged(left, right)),
+                ("the partial itself", a),
+                "pass an identity that changes nothing when combined",
+            )
+
+
+def check_shape(what: str, partials: Sequence[Any], identity: Any) -> None:
+    """Refuse partials that are not all tuples as long as the identity, or all bare."""
+
+    def shape(partial: Any) -> int | None:
+        return len(partial) if isinstance(partial, tuple) else None
+
+    for partial in partials:
+        if shape(partial) != shape(identity):
+            raise QueryError(
+                f"{what}: identity {identity!r} has not the shape of the partial {partial!r}: "
+                f"give both the same number of values"
+            )
+    if shape(identity) == 1:
+        raise QueryError(f"{what}: a partial of one value is given bare, not as a tuple")
+
+
+def _run(what: str, role: str, function: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
+    try:
+        return function(a, b)
+    except Exception as error:
+        raise QueryError(
+            f"{what}: {role} fails on samples: {role}({a!r}, {b!r}): "
+            f"{type(error).__name__}: {error}; pass samples=[...] of values that the column "
+            f"holds, or correct {role} and identity"
+        ) from error
 
 
 def alike(a: Any, b: Any) -> bool:

@@ -43,6 +43,7 @@ def _merge_points(p, q):  # type: ignore[no-untyped-def]
 @dataclass(frozen=True)
 class LinearRegression(Constant):
     name: ClassVar[str] = "linear_regression"
+    scalar: ClassVar[bool] = False
     accepts: ClassVar[tuple[Kind, ...]] = (Kind.INTEGER, Kind.FLOAT)
 
     def result_type(self, types: Types) -> pa.DataType:

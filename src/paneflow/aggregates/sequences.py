@@ -17,7 +17,7 @@ import pyarrow as pa
 from paneflow.aggregates.aggregate import Lowered, Ordered, Types
 from paneflow.aggregates.operator import Array
 from paneflow.aggregates.values import Kind, plain_type
-from paneflow.errors import PaneflowError, QueryError
+from paneflow.errors import InputError, PaneflowError, QueryError
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,13 @@ class Concat(Ordered):
         return pa.string()
 
     def lower_sequences(self, arrays: Sequence[Any], lo: Array, hi: Array) -> Lowered:
-        texts = arrays[0].cast(pa.string()).to_pylist()
+        try:
+            texts = arrays[0].cast(pa.string()).to_pylist()
+        except pa.ArrowInvalid as error:
+            raise InputError(
+                f"{self}: column {self.columns[0]!r} holds bytes that are not UTF-8 text: {error}; "
+                f"decode the column and cast it to a string type"
+            ) from error
         joined = [
             self.separator.join(texts[a:b]) if b > a else None
             for a, b in zip(lo.tolist(), hi.tolist(), strict=True)
@@ -79,7 +85,22 @@ class Applied(Ordered):
             self.function(*(values[a:b] for values in inputs)) if b > a else None
             for a, b in zip(lo.tolist(), hi.tolist(), strict=True)
         ]
-        return pa.array(results, self.returns), None
+        try:
+            return pa.array(results, self.returns), None
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+            raise InputError(self._mismatch(results)) from None
+
+    def _mismatch(self, results: list[Any]) -> str:
+        """Names the first result that is not of the declared type."""
+        for result in results:
+            try:
+                pa.array([result], self.returns)
+            except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+                return (
+                    f"{self}: the function gave {result!r}, which is not of the declared type "
+                    f"{self.returns} ({error}): pass returns= the Arrow type of what it gives"
+                )
+        raise AssertionError("results that each fit a type fit it together")
 
     def __str__(self) -> str:
         name = getattr(self.function, "__name__", "function")
@@ -122,4 +143,9 @@ def apply(
         raise QueryError(f"apply: a function is needed, not {function!r}")
     if not columns:
         raise QueryError('apply: name the columns the function reads: A.apply(fit, "price")')
+    if returns is not None and not isinstance(returns, pa.DataType):
+        raise QueryError(
+            f"apply: returns must be an Arrow type, not {returns!r}: pass for example "
+            f"returns=pa.float64()"
+        )
     return Applied(tuple(columns), function, pa.float64() if returns is None else returns)

@@ -94,6 +94,7 @@ class BloomFilter(Constant):
     hashes: int = 4
 
     name: ClassVar[str] = "bloom_filter"
+    scalar: ClassVar[bool] = False
     laws: ClassVar[Laws] = Laws(idempotent=True)
     accepts: ClassVar[tuple[Kind, ...]] = HASHED
 

@@ -1,7 +1,7 @@
 """DABA and DABA Lite: a constant number of combines for every single operation.
 
 Tangwongsan, Hirzel, Schneider, "In-Order Sliding-Window Aggregation in Worst-Case Constant Time",
-VLDB Journal 30 (2021), sections 5 and 6. Two-Stacks turns its back stack over all at once when
+VLDB Journal 30 (2021). Two-Stacks turns its back stack over all at once when
 the front runs out. DABA (the de-amortised banker's aggregator) begins while the front still
 lasts, and does one small step of the turn with every insert and every evict. Positions divide
 the window, oldest first:

@@ -59,22 +59,17 @@ class LinkedFifo(Fifo):
     def stored(self) -> int:
         """How many partials are kept now, a link counted as one."""
         fixed = sum(n for _, n in self.algorithm.cells)
-        return (len(self.rings) + 1) * len(self._positions) + fixed
+        return (len(self.rings) + 1) * len(self._live("z")) + fixed
 
-    @property
-    def _positions(self) -> Array:
+    def _live(self, ring: str) -> Array:
         first, last = (int(self.counters[k]) for k in self.algorithm.live)
         return np.arange(first, last)
 
     def _grow(self) -> None:
-        before = self._capacity
-        old, new = (self._positions & (size - 1) for size in (before, 2 * before))
-        for name, ring in self.rings.items():
-            self.rings[name] = self.operator.empty(2 * before)
-            for wider, column in zip(self.rings[name], ring, strict=True):
-                wider[new] = column[old]
+        before, positions = self._capacity, self._live("z")
+        super()._grow()
         links: Array = np.zeros(2 * before, np.int64)
-        links[new] = self.links[old]
+        links[positions & (2 * before - 1)] = self.links[positions & (before - 1)]
         self.links = links
 
 

@@ -14,9 +14,14 @@ from paneflow.aggregates.values import Kind, kind_of
 from paneflow.engines.table.cutting import check_cuttable, identity_of
 from paneflow.engines.table.from_events import EventStore
 from paneflow.engines.table.from_slices import read_slices
+from paneflow.engines.table.placing import can_be_placed, count_by_number, ordered, place_rows
 from paneflow.engines.table.rows import assemble
 from paneflow.engines.table.store import Store
-from paneflow.engines.table.windows import Block, merge_windows
+from paneflow.engines.table.windows import (
+    Block,
+    is_scalar,
+    merge_windows,
+)
 from paneflow.merging import MERGERS
 from paneflow.merging.flat_fat import FlatFat
 from paneflow.merging.sba import Sba
@@ -25,7 +30,7 @@ from paneflow.slicing.arranged import Arranged
 from paneflow.slicing.columns import read_column
 from paneflow.slicing.events import read_events
 from paneflow.slicing.slices import Slices
-from paneflow.windows import Window
+from paneflow.windows import Sliding, Window
 
 if TYPE_CHECKING:
     from paneflow.query import Query
@@ -33,6 +38,7 @@ if TYPE_CHECKING:
 EVENTS_PER_PART = 250_000
 WINDOWS_PER_PART = 16
 WORTH_A_THREAD = 100_000
+ROWS_PER_PART = 100_000
 
 Work = list[tuple[Store, Mapping[str, Window]]]
 """Stores, and the windows that are merged from each."""
@@ -44,18 +50,42 @@ def answer(query: Query, table: pa.Table, plan: Plan) -> pa.Table:
     _check_laws(query, table.schema, plan.merge)
     if table.num_rows == 0:
         return schema.empty_table()
-    return _rows(query, *_event_work(query, table), schema, table.schema, plan)
-
-
-def _event_work(query: Query, table: pa.Table) -> tuple[pa.Table, Work]:
-    """The distinct keys, and stores over the events of a few keys each."""
     names = dict.fromkeys(c for a in query.aggregates.values() for c in a.columns)
     names |= dict.fromkeys(c for w in query.windows.values() for c in w.columns)
     columns = {name: read_column(table, name) for name in names}
-    events = read_events(table, query.key, query.time)
-    arranged = Arranged(events, columns)
-    parts = events.parts(_parts(len(events.t), len(query.windows)))
-    return events.keys, [(EventStore(part, arranged), query.windows) for part in parts]
+    arranged = Arranged(read_events(table, query.key, query.time), columns)
+    if all(map(is_scalar, query.aggregates.values())) and can_be_placed(
+        query.windows, arranged.events
+    ):
+        return _placed(query, arranged, schema, plan)
+    parts = arranged.events.parts(_parts(table.num_rows, len(query.windows)))
+    work: Work = [(EventStore(part, arranged), query.windows) for part in parts]
+    keys = arranged.events.keys
+    del arranged, parts, columns
+    return _rows(query, keys, work, schema, table.schema, plan)
+
+
+def _placed(query: Query, arranged: Arranged, schema: pa.Schema, plan: Plan) -> pa.Table:
+    """The rows of a single sliding window, written to their places a few keys at a time."""
+    ((label, window),) = query.windows.items()
+    assert isinstance(window, Sliding)
+    events = arranged.events
+    kinds = {name: column.kind for name, column in arranged.columns.items()}
+
+    def stores(parts: int) -> list[Store]:
+        return [EventStore(part, arranged) for part in events.parts(parts)]
+
+    def merge(store: Store) -> Block:
+        return merge_windows(store, query.windows, {label: 0}, query.aggregates, kinds, plan.merge)
+
+    n = len(events.t)
+    with ThreadPoolExecutor(_threads(n)) as pool:
+        wanted = _parts(n, 1)
+        least, counts, rows = count_by_number(stores(wanted), window, events, pool)
+        # Many rows to an event need smaller parts, so that a part stays small beside the input.
+        wanted *= max(1, -(-max(rows) // max(ROWS_PER_PART, n // 8)))
+        blocks = ordered(merge, stores(wanted), pool)
+        return place_rows(blocks, window, label, least, counts, events.keys, schema)
 
 
 def finish(query: Query, slices: Slices, plan: Plan) -> pa.Table:

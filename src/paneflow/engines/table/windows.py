@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from paneflow.aggregates.aggregate import Aggregate, Constant, Kinds, Lowered, Multiset, Ordered
+from paneflow.aggregates.defined import Defined
 from paneflow.aggregates.holistic import Distinct, Mode, Quantiles, TopK
 from paneflow.aggregates.operator import Array, Operator, Partials, share
 from paneflow.engines.table.store import Store
@@ -45,6 +46,15 @@ class Block:
 def follows_from_number(windows: Mapping[str, Window]) -> bool:
     """Whether a window's number alone says when it starts and ends, and where its row belongs."""
     return len(windows) == 1 and all(isinstance(w, Sliding) for w in windows.values())
+
+
+def is_scalar(aggregate: Aggregate) -> bool:
+    """Whether results are plain numbers, or ranks of texts, and not arrays of Arrow."""
+    if isinstance(aggregate, Multiset):
+        return not isinstance(aggregate, TopK) and getattr(aggregate, "single", True)
+    if isinstance(aggregate, Defined):
+        return False  # a result may be anything that Python can give
+    return isinstance(aggregate, Constant) and aggregate.scalar
 
 
 def merge_windows(

@@ -1,0 +1,155 @@
+"""What a user's functions give on sample events: the types of their partials and results.
+
+One sample is not enough: `lambda i: i if i > 0 else 0.5` gives an integer for one and a float for
+another, and a type must hold both. Samples that the functions cannot take say nothing.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from paneflow.aggregates.laws import check_shape
+from paneflow.aggregates.values import Kind
+
+Dtype = Literal["int64", "float64", "bool", "object"]
+Event = tuple[Any, ...]
+CASTS: dict[str, Callable[[Any], Any]] = {"int64": int, "float64": float, "bool": bool}
+OF_KIND: dict[Kind, tuple[Any, ...]] = {
+    Kind.INTEGER: (2, -3, 0, 7),
+    Kind.FLOAT: (1.25, -0.5, 0.0, 3.0),
+    Kind.BOOLEAN: (True, False),
+    Kind.TEXT: ("a", "bc", ""),
+    Kind.TEMPORAL: (2, -3, 0, 7),
+}
+TYPES: dict[Kind, tuple[type, ...]] = {
+    Kind.INTEGER: (int,),
+    Kind.FLOAT: (float, int),
+    Kind.BOOLEAN: (bool,),
+    Kind.TEXT: (str, bytes),
+    Kind.TEMPORAL: (int,),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Tried:
+    """Sample events, and partials of them: for each event its own, then that of all so far."""
+
+    events: list[Event]
+    partials: list[Any]
+    dtypes: tuple[Dtype, ...]
+    bare: bool
+
+    def cells(self, partial: Any) -> tuple[Any, ...]:
+        """A partial's components in their types."""
+        cells = (partial,) if self.bare else partial
+        return tuple(
+            CASTS[d](cell) if d in CASTS else cell
+            for d, cell in zip(self.dtypes, cells, strict=True)
+        )
+
+    def typed(self, partial: Any) -> Any:
+        """A partial as compiled code holds it."""
+        return self.cells(partial)[0] if self.bare else self.cells(partial)
+
+    def results(self, lower: Callable[[Any], Any]) -> Iterator[tuple[int, Any]]:
+        """What lower gives for those partials it can take, and which they are."""
+        for k, partial in enumerate(self.partials):
+            result = attempt(lower, self.typed(partial))
+            if not isinstance(result, Failure):
+                yield k, plain(result)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What a function did instead of giving a result."""
+
+    call: str
+    error: str
+
+    def __str__(self) -> str:
+        return f"{self.call}: {self.error}"
+
+
+def try_out(
+    what: str,
+    lift: Callable[..., Any],
+    combine: Callable[[Any, Any], Any],
+    identity: Any,
+    events: Iterable[Event],
+) -> Tried | Failure:
+    """Fold sample events one by one; the last failure if there is none that the functions take."""
+    taken: list[Event] = []
+    partials: list[Any] = []
+    failure = Failure("lift", "there is no sample")
+    whole = identity
+    for event in events:
+        lifted = attempt(lift, *event)
+        one = lifted if isinstance(lifted, Failure) else attempt(combine, identity, lifted)
+        grown = one if isinstance(one, Failure) else attempt(combine, whole, one)
+        if isinstance(grown, Failure):
+            failure = grown
+            continue
+        whole = grown
+        taken.append(event)
+        partials += [one, grown]
+    if not taken:
+        return failure
+    check_shape(what, partials, identity)
+    bare = not isinstance(identity, tuple)
+    rows = [(p,) if bare else p for p in [identity, *partials]]
+    dtypes = tuple(_dtype(cells) for cells in zip(*rows, strict=True))
+    return Tried(taken, partials, dtypes, bare)
+
+
+def attempt(function: Callable[..., Any], *values: Any) -> Any:
+    """The result, or how the function failed."""
+    name = getattr(function, "__name__", "function")
+    call = f"{name}({', '.join(map(repr, values))})"
+    try:
+        result = function(*values)
+    except Exception as error:
+        return Failure(call, f"{type(error).__name__}: {error}")
+    # Python leaves the real numbers where compiled code gives NaN: the root of a negative.
+    if any(isinstance(c, complex) for c in (result if isinstance(result, tuple) else (result,))):
+        return Failure(call, f"the result is {result!r}")
+    return result
+
+
+def events_of(kinds: Sequence[Kind], given: Iterable[Event]) -> Iterator[Event]:
+    """Sample events of columns of these kinds: the user's that fit, then ours."""
+    for event in given:
+        if len(event) == len(kinds) and all(map(_fits, event, kinds)):
+            yield tuple(
+                float(v) if kind is Kind.FLOAT else v for v, kind in zip(event, kinds, strict=True)
+            )
+    for shift in range(max(len(OF_KIND[kind]) for kind in kinds)):
+        yield tuple(OF_KIND[kind][(shift + k) % len(OF_KIND[kind])] for k, kind in enumerate(kinds))
+
+
+def other_kinds(columns: int) -> Iterator[tuple[Kind, ...]]:
+    """Kinds that columns of unknown type may have."""
+    likely = (Kind.INTEGER, Kind.FLOAT, Kind.TEXT, Kind.BOOLEAN)
+    return itertools.islice(itertools.product(likely, repeat=columns), 256)
+
+
+def plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _fits(value: Any, kind: Kind) -> bool:
+    boolean = isinstance(value, bool) == (kind is Kind.BOOLEAN)
+    return boolean and isinstance(value, TYPES[kind])
+
+
+def _dtype(cells: Iterable[Any]) -> Dtype:
+    kinds = {type(plain(cell)) for cell in cells}
+    if kinds == {bool}:
+        return "bool"
+    if kinds <= {int, bool}:
+        return "int64"
+    return "float64" if kinds <= {int, float, bool} else "object"

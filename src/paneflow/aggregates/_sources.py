@@ -1,0 +1,242 @@
+"""The source text of functions, with everything they refer to: what makes a kernel cacheable.
+
+Numba finds compiled code again only if the same text lies in the same file. So a user's functions
+are written out anew: each under the name its role has, its globals, captured variables and
+default values as constants or functions in front of it, under names that the loops around them do
+not use. The text is taken only if it compiles to the very code of the function, so a file that was
+edited since it was imported, or a decorated function, is never mistaken for another.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import dis
+import functools
+import linecache
+import math
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+IMPORTED = {"math": math, "np": np}
+"""What every kernel imports already."""
+
+
+def functions_text(functions: dict[str, Callable[..., Any]]) -> str | None:
+    """The source of functions under new names, with what they refer to; None if unobtainable.
+
+    >>> print(functions_text({"combine": lambda a, b: a + b}))
+    @helper
+    def combine(a, b):
+        return a + b
+    <BLANKLINE>
+    <BLANKLINE>
+    """
+    exporter = _Exporter()
+    try:
+        for name, function in functions.items():
+            exporter.function(function, name)
+    except (_CannotExport, SyntaxError):
+        return None
+    return "".join(exporter.parts)
+
+
+def python_function(function: Any) -> types.FunctionType | None:
+    """The plain Python function in what a user gave, be it compiled already; None if there is none.
+
+    >>> python_function(max) is None
+    True
+    """
+    inner = getattr(function, "py_func", function)
+    return inner if isinstance(inner, types.FunctionType) else None
+
+
+class _CannotExport(Exception):
+    pass
+
+
+class _Exporter:
+    """Collects the text of functions and, before each, of everything it refers to."""
+
+    def __init__(self) -> None:
+        self.parts: list[str] = []
+        self.taken: dict[str, Any] = {}
+
+    def function(self, given: Any, name: str) -> None:
+        function = python_function(given)
+        if function is None:
+            raise _CannotExport
+        node = _definition(function.__code__, _text_around(function))
+        names = {key: self._reference(key, value) for key, value in _references(function)}
+        if _bound(node) & names.keys():
+            raise _CannotExport  # an inner function has a variable of the same name
+        _Renaming(names).visit(node)
+        node.args.defaults = [_literal(value) for value in function.__defaults__ or ()]
+        by_keyword = function.__kwdefaults__ or {}
+        node.args.kw_defaults = [
+            _literal(by_keyword[a.arg]) if a.arg in by_keyword else None
+            for a in node.args.kwonlyargs
+        ]
+        node.name = name
+        node.decorator_list = [ast.Name("helper", ast.Load())]
+        node.returns = None
+        for argument in (*node.args.args, *node.args.posonlyargs, *node.args.kwonlyargs):
+            argument.annotation = None
+        if ast.get_docstring(node) is not None and len(node.body) > 1:
+            node.body = node.body[1:]
+        self.parts.append(ast.unparse(ast.fix_missing_locations(node)) + "\n\n")
+
+    def _reference(self, key: str, value: Any) -> str:
+        """Write what a name stands for, once, and give the name under which it is found."""
+        if IMPORTED.get(key) is value:
+            return key
+        name = f"given_{key}"
+        while name in self.taken and self.taken[name] is not value:
+            name += "_"
+        if name in self.taken:
+            return name
+        self.taken[name] = value
+        if isinstance(value, types.ModuleType):
+            self.parts.append(f"import {value.__name__} as {name}\n")
+        elif isinstance(value, types.BuiltinFunctionType) and value.__module__ == "math":
+            self.parts.append(f"from math import {value.__name__} as {name}\n")
+        elif python_function(value) is not None:
+            self.function(value, name)
+        else:
+            self.parts.append(f"{name} = {ast.unparse(_literal(value))}\n")
+        return name
+
+
+class _Renaming(ast.NodeTransformer):
+    def __init__(self, names: dict[str, str]) -> None:
+        self.names = names
+
+    def visit_Name(self, node: ast.Name) -> ast.Name:
+        return ast.Name(self.names.get(node.id, node.id), node.ctx)
+
+
+def _literal(value: Any) -> ast.expr:
+    """An expression that gives a constant again, in its type."""
+    if type(value) is tuple:
+        return ast.Tuple([_literal(v) for v in value], ast.Load())
+    if isinstance(value, np.bool_ | np.integer | np.floating):
+        inner = ast.unparse(_literal(value.item()))
+        return ast.parse(f"np.{value.dtype.name}({inner})", mode="eval").body
+    if type(value) is float and not math.isfinite(value):
+        return ast.parse(f"{'-' if value < 0 else ''}math.{abs(value)!r}", mode="eval").body
+    if type(value) in (bool, int, float, str, types.NoneType):
+        return ast.parse(repr(value), mode="eval").body
+    raise _CannotExport
+
+
+def _references(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
+    """The captured and the global variables that a function reads, inner functions included."""
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            yield name, cell.cell_contents
+        except ValueError:  # not set yet
+            raise _CannotExport from None
+    read = {
+        instruction.argval: None
+        for code in _codes(function.__code__)
+        for instruction in dis.get_instructions(code)
+        if instruction.opname == "LOAD_GLOBAL"
+    }
+    for name in read:
+        if name in function.__globals__:
+            yield name, function.__globals__[name]
+
+
+def _bound(node: ast.AST) -> set[str]:
+    """Names that are given a value somewhere in a function."""
+    bound = set()
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.arg):
+            bound.add(inner.arg)
+        elif isinstance(inner, ast.Name) and not isinstance(inner.ctx, ast.Load):
+            bound.add(inner.id)
+        elif isinstance(inner, ast.FunctionDef) and inner is not node:
+            bound.add(inner.name)
+    return bound
+
+
+def _text_around(function: types.FunctionType) -> str:
+    """The file, notebook cell or example in which a function stands; empty if unknown."""
+    filename = function.__code__.co_filename
+    linecache.checkcache(filename)
+    return "".join(linecache.getlines(filename, function.__globals__))
+
+
+def _definition(code: types.CodeType, source: str) -> ast.FunctionDef:
+    """The node of the function that has this code; a lambda becomes a function of one statement."""
+    tree, codes = _parsed(source)
+    if code not in codes:
+        raise _CannotExport
+    on_line = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.Lambda)
+        and _first_line(node) == code.co_firstlineno
+    ]
+    if code.co_name != "<lambda>":
+        for node in on_line:
+            if isinstance(node, ast.FunctionDef) and node.name == code.co_name:
+                return copy.deepcopy(node)
+        raise _CannotExport
+    bodies = [(n.body, n) for n in on_line if isinstance(n, ast.Lambda) and _holds(n.body, code)]
+    # Of lambdas within each other, the innermost that holds all of the code.
+    innermost = [n for body, n in bodies if not any(_within(b, body) for b, _ in bodies)]
+    if len(innermost) != 1:
+        raise _CannotExport
+    found = copy.deepcopy(innermost[0])
+    shell = ast.parse("def anonymous(): pass").body[0]
+    assert isinstance(shell, ast.FunctionDef)
+    shell.args, shell.body = found.args, [ast.Return(found.body)]
+    return shell
+
+
+@functools.lru_cache(maxsize=64)
+def _parsed(source: str) -> tuple[ast.Module, frozenset[types.CodeType]]:
+    whole = compile(source, "<source>", "exec", dont_inherit=True)
+    return ast.parse(source), frozenset(_codes(whole))
+
+
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    """A piece of code and those of the functions inside it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _codes(constant)
+
+
+def _first_line(node: ast.FunctionDef | ast.Lambda) -> int:
+    decorators = node.decorator_list if isinstance(node, ast.FunctionDef) else []
+    return min([node.lineno, *(d.lineno for d in decorators)])
+
+
+def _span(node: ast.expr) -> tuple[tuple[int, int], tuple[int, int]]:
+    end_line, end_column = node.end_lineno, node.end_col_offset
+    assert end_line is not None and end_column is not None
+    return (node.lineno, node.col_offset), (end_line, end_column)
+
+
+def _holds(body: ast.expr, code: types.CodeType) -> bool:
+    """Whether all instructions come from within an expression."""
+    start, end = _span(body)
+    for line, end_line, column, end_column in code.co_positions():
+        if line is None or end_line is None or column is None or end_column is None:
+            continue
+        # Instructions that no text stands for have an empty span.
+        if (line, column) != (end_line, end_column) and not (
+            start <= (line, column) and (end_line, end_column) <= end
+        ):
+            return False
+    return True
+
+
+def _within(inner: ast.expr, outer: ast.expr) -> bool:
+    (inner_start, inner_end), (start, end) = _span(inner), _span(outer)
+    return inner is not outer and start <= inner_start and inner_end <= end

@@ -1,0 +1,163 @@
+"""Rows of one sliding window, written straight to where they belong.
+
+A query with a single sliding window can have hundreds of times as many rows as events. Then even
+one more copy of them is too much. But the number of a window says where its row belongs: first
+all windows are counted by number, then the windows of a few keys at a time are merged and their
+rows written to their places, and nothing is held twice.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, Future
+from typing import Any
+
+import numba
+import numpy as np
+import pyarrow as pa
+
+from paneflow.aggregates.operator import Array
+from paneflow.engines.table.store import Store
+from paneflow.engines.table.windows import Block, Result, follows_from_number
+from paneflow.slicing.columns import Column
+from paneflow.slicing.events import Events
+from paneflow.slicing.times import TimeType
+from paneflow.windows import Sliding, Window
+
+compiled = numba.njit(nogil=True, cache=True)
+FEW_NUMBERS = 65_536
+AHEAD = 2
+"""Blocks that are merged ahead of the one whose rows are being written."""
+
+
+def can_be_placed(windows: Mapping[str, Window], events: Events) -> bool:
+    """Whether there is one window, and not so many numbers that counting them would cost more."""
+    if not follows_from_number(windows):
+        return False
+    (window,) = windows.values()
+    assert isinstance(window, Sliding)
+    return len(numbers(window, events)) <= len(events.t) + FEW_NUMBERS
+
+
+def numbers(window: Sliding, events: Events) -> range:
+    """The numbers that windows of these events can have."""
+    first, last = int(events.t.min()), int(events.t.max())
+    return range(window.assigned(first).start, window.assigned(last).stop)
+
+
+def count_by_number(
+    stores: Sequence[Store], window: Sliding, events: Events, pool: Executor
+) -> tuple[int, Array, list[int]]:
+    """The least window number, how many windows have each number, and how many each store."""
+    least = numbers(window, events).start
+    counts = np.zeros(len(numbers(window, events)), np.int64)
+
+    def numbered(store: Store) -> Array:
+        return store.ranges([window]).ranges.seq
+
+    rows = []
+    for seq in ordered(numbered, stores, pool):
+        _count(seq, least, counts)
+        rows.append(len(seq))
+    return least, counts, rows
+
+
+def ordered(work: Callable[[Any], Any], jobs: Sequence[Any], pool: Executor) -> Iterator[Any]:
+    """Results in the order of the jobs, worked on side by side, but only a few ahead."""
+    waiting: deque[Future[Any]] = deque()
+    for job in jobs:
+        waiting.append(pool.submit(work, job))
+        if len(waiting) > AHEAD:
+            yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()
+
+
+def place_rows(
+    blocks: Iterator[Block],
+    window: Sliding,
+    label: str,
+    least: int,
+    counts: Array,
+    keys: pa.Table,
+    schema: pa.Schema,
+) -> pa.Table:
+    """One table from blocks that come in the order of their keys."""
+    following = np.cumsum(counts) - counts
+    total = int(counts.sum())
+    key = np.empty(total, np.int32)
+    results: dict[str, _Column] = {}
+    for block in blocks:
+        places = np.empty(len(block.columns["seq"]), np.int64)
+        _take_places(block.columns["seq"], least, following, places)
+        _write(block.columns["key"], places, key)
+        for name, result in block.results.items():
+            results.setdefault(name, _Column(total)).write(result, places)
+    moment = TimeType(schema.field("end").type)
+    seq = np.repeat(np.arange(least, least + len(counts)), counts)
+    start, end = window.extent(seq, seq, seq)
+    marks = pa.array(np.zeros(total, np.int32))
+    columns: dict[str, Any] = {
+        "window": pa.DictionaryArray.from_arrays(marks, pa.array([label], pa.string())),
+        "seq": pa.array(seq),
+        "start": moment.restore(start),
+        "end": moment.restore(end),
+    }
+    for name in keys.column_names:
+        columns[name] = keys.column(name).combine_chunks().take(pa.array(key))
+    del key, seq, start, end
+    for name in list(results):
+        columns[name] = results.pop(name).array()
+    arrays = [
+        columns[field.name]
+        if columns[field.name].type == field.type
+        else columns[field.name].cast(field.type)
+        for field in schema
+    ]
+    return pa.table(arrays, schema=schema)
+
+
+class _Column:
+    """An aggregate's column, as far as it is written."""
+
+    def __init__(self, rows: int) -> None:
+        self._rows = rows
+        self._values: Array | None = None
+        self._valid: Array | None = None
+        self._held: Column | None = None
+
+    def write(self, result: Result, places: Array) -> None:
+        if self._values is None:
+            self._values = np.empty(self._rows, result.values.dtype)
+            self._held = result.column
+        _write(result.values, places, self._values)
+        if result.valid is not None and not result.valid.all():
+            if self._valid is None:
+                self._valid = np.ones(self._rows, np.bool_)
+            _write(result.valid, places, self._valid)
+
+    def array(self) -> pa.Array:
+        assert self._values is not None
+        if self._held is not None:
+            return self._held.decode(self._values, self._valid)
+        return pa.array(self._values, mask=None if self._valid is None else ~self._valid)
+
+
+@compiled
+def _count(seq, least, counts):  # type: ignore[no-untyped-def]
+    for w in seq:
+        counts[w - least] += 1
+
+
+@compiled
+def _take_places(seq, least, following, places):  # type: ignore[no-untyped-def]
+    for i in range(len(seq)):
+        places[i] = following[seq[i] - least]
+        following[seq[i] - least] += 1
+
+
+@compiled
+def _write(values, places, out):  # type: ignore[no-untyped-def]
+    for i in range(len(places)):
+        out[places[i]] = values[i]
