@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from bench import defined, many_windows, tables
+from bench import defined, many_windows, merging, tables
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
@@ -12,4 +12,5 @@ if __name__ == "__main__":
     quick = ["--quick"] if parser.parse_args().quick else []
     defined.main(quick)
     many_windows.main(quick)
+    merging.main(quick)
     tables.main(quick)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import textwrap
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -126,13 +127,11 @@ class Run:
 
 def clocked(algorithm: Algorithm) -> Callable[[Shape], str]:
     """The algorithm's functions, and the clock."""
-    return lambda shape: "\nfrom bench.merging import cycles\n" + _flush(algorithm.helpers(shape))
 
+    def text(shape: Shape) -> str:
+        return "\nfrom bench.merging import cycles\n" + textwrap.dedent(algorithm.helpers(shape))
 
-def _flush(text: str) -> str:
-    import textwrap
-
-    return textwrap.dedent(text)
+    return text
 
 
 def slide_all(name: str, operator: Operator, size: int, values: Array, clock: bool) -> Any:
@@ -224,9 +223,13 @@ def latency(quick: bool) -> dict[str, dict[str, float]]:
         row = figures[f"max {1 << 14} {name}"]
         ratio = row["p99.99"] / row["median"]
         if name == "two_stacks":
-            console.print(f"two_stacks: p99.99 is {ratio:,.1f} medians, its worst {row['max']:,.0f} ns")
+            console.print(
+                f"two_stacks: p99.99 is {ratio:,.1f} medians, its worst {row['max']:,.0f} ns"
+            )
         else:
-            verdict(ratio <= 5, f"{name}: p99.99 of a slide at range 2^14 is {ratio:.1f} medians (5)")
+            verdict(
+                ratio <= 5, f"{name}: p99.99 of a slide at range 2^14 is {ratio:.1f} medians (5)"
+            )
     draw_latency(curves)
     return figures
 
@@ -308,7 +311,9 @@ def rolling(quick: bool) -> dict[str, dict[str, float]]:
         figures[str(size)] = row
         ours = row["paneflow"]
         verdict(ours >= 8 * row["polars"], f"{size:,}: {ours / row['polars']:.1f} times polars (8)")
-        verdict(ours >= 40 * row["pandas"], f"{size:,}: {ours / row['pandas']:.0f} times pandas (40)")
+        verdict(
+            ours >= 40 * row["pandas"], f"{size:,}: {ours / row['pandas']:.0f} times pandas (40)"
+        )
         share = ours / row["memcpy"]
         verdict(share >= 0.12, f"{size:,}: {share:.2f} of memcpy (0.12)")
     rows = [[[s, *(f"{v:,.0f}" for v in row.values())]] for s, row in figures.items()]

@@ -221,7 +221,7 @@ STYLES = {
     "closure": plus(1.0),
     "anonymous": lambda x: x + 7,
     "anonymous, calls math": lambda x: math.log(x),
-    "anonymous, over a closure": (lambda n: lambda x: x + n)(1.0),
+    "anonymous, over a closure": (lambda n: lambda x: x + n)(2.0),
 }
 
 def compiled_by(action):

@@ -8,6 +8,7 @@ edited since it was imported, or a decorated function, is never mistaken for ano
 """
 
 from __future__ import annotations
+import __future__
 
 import ast
 import copy
@@ -172,7 +173,8 @@ def _text_around(function: types.FunctionType) -> str:
 
 def _definition(code: types.CodeType, source: str) -> ast.FunctionDef:
     """The node of the function that has this code; a lambda becomes a function of one statement."""
-    tree, codes = _parsed(source)
+    # Examples and notebook cells inherit this flag, which then is not in their text.
+    tree, codes = _parsed(source, code.co_flags & __future__.annotations.compiler_flag)
     if code not in codes:
         raise _CannotExport
     on_line = [
@@ -199,8 +201,8 @@ def _definition(code: types.CodeType, source: str) -> ast.FunctionDef:
 
 
 @functools.lru_cache(maxsize=64)
-def _parsed(source: str) -> tuple[ast.Module, frozenset[types.CodeType]]:
-    whole = compile(source, "<source>", "exec", dont_inherit=True)
+def _parsed(source: str, flags: int) -> tuple[ast.Module, frozenset[types.CodeType]]:
+    whole = compile(source, "<source>", "exec", flags, dont_inherit=True)
     return ast.parse(source), frozenset(_codes(whole))
 
 

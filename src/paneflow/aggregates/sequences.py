@@ -87,24 +87,24 @@ class Applied(Ordered):
         ]
         try:
             return pa.array(results, self.returns), None
-        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
-            raise InputError(self._mismatch(results)) from None
-
-    def _mismatch(self, results: list[Any]) -> str:
-        """Names the first result that is not of the declared type."""
-        for result in results:
-            try:
-                pa.array([result], self.returns)
-            except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
-                return (
-                    f"{self}: the function gave {result!r}, which is not of the declared type "
-                    f"{self.returns} ({error}): pass returns= the Arrow type of what it gives"
-                )
-        raise AssertionError("results that each fit a type fit it together")
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+            wrong = next((r for r in results if not _is_of(r, self.returns)), None)
+            raise InputError(
+                f"{self}: the function gave {wrong!r}, which is not of the declared type "
+                f"{self.returns} ({error}): pass returns= the Arrow type of what it gives"
+            ) from error
 
     def __str__(self) -> str:
         name = getattr(self.function, "__name__", "function")
         return f"apply({name}, {', '.join(self.columns)})"
+
+
+def _is_of(result: Any, type_: pa.DataType) -> bool:
+    try:
+        pa.array([result], type_)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        return False
+    return True
 
 
 def collect(column: str) -> Collect:

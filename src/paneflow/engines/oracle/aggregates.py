@@ -140,7 +140,13 @@ def _collect(aggregate: Any, values: list[Any]) -> list[Any]:
 
 
 def _concat(aggregate: Any, values: list[Any]) -> str:
-    texts = (v.decode() if isinstance(v, bytes) else v for v in values)
+    try:
+        texts = [v.decode() if isinstance(v, bytes) else v for v in values]
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{aggregate}: column {aggregate.columns[0]!r} holds bytes that are no text "
+            f"({error}): decode the column, or cast it to a string type."
+        ) from error
     return str(aggregate.separator.join(texts))
 
 
@@ -163,7 +169,15 @@ def _define(aggregate: Any, *columns: list[Any]) -> Any:
 
 def _apply(aggregate: Any, events: Events, rows: list[int]) -> Any:
     """The one meaning that gets arrays instead of lists, since a user's function expects them."""
-    return aggregate.function(*(_numpy(events.table.column(c), rows) for c in aggregate.columns))
+    given = aggregate.function(*(_numpy(events.table.column(c), rows) for c in aggregate.columns))
+    try:
+        pa.array([given], aggregate.returns)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+        raise InputError(
+            f"{aggregate}: the function gave {given!r}, which is not of the declared type "
+            f"{aggregate.returns}: pass returns= the Arrow type of what it gives."
+        ) from error
+    return given
 
 
 def _numpy(column: pa.ChunkedArray[Any], rows: list[int]) -> Any:
