@@ -10,6 +10,7 @@ An aggregate belongs to one of three families, by what a slice must keep of its 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -30,7 +31,7 @@ Lowered = tuple[Array | pa.Array, Array | None]
 
 
 @dataclass(frozen=True)
-class Aggregate:
+class Aggregate(ABC):
     """A function of a window's events. `columns` are what it reads."""
 
     columns: tuple[str, ...]
@@ -51,9 +52,9 @@ class Aggregate:
                     f'pass for example A.{self.name}("load")'
                 )
 
+    @abstractmethod
     def result_type(self, types: Types) -> pa.DataType:
         """The Arrow type of the result, given the types of the columns."""
-        raise NotImplementedError
 
     def check(self, types: Types) -> None:
         """Refuse columns of a type this aggregate has no meaning for."""
@@ -77,13 +78,13 @@ class Constant(Aggregate):
     #: Whether `lower` gives a NumPy array; otherwise it gives one of Arrow.
     scalar: ClassVar[bool] = True
 
+    @abstractmethod
     def operators(self, kinds: Kinds) -> tuple[Operator, ...]:
         """What must be folded and merged for it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def lower(self, n: Array, merged: Merged, kinds: Kinds) -> Lowered:
         """Results of many windows: n counted events each, and the merged partials."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,6 @@ class Ordered(Aggregate):
 
     laws: ClassVar[Laws] = Laws(commutative=False, order_sensitive=True, growing=True)
 
+    @abstractmethod
     def lower_sequences(self, arrays: Sequence[Any], lo: Array, hi: Array) -> Lowered:
         """Results of windows that hold positions lo <= i < hi of the arrays."""
-        raise NotImplementedError
