@@ -32,12 +32,15 @@ AHEAD = 2
 
 
 def can_be_placed(windows: Mapping[str, Window], events: Events) -> bool:
-    """Whether there is one window, and not so many numbers that counting them would cost more."""
+    """Whether there is one window, with rows enough that counting them first is worth it."""
     if not follows_from_number(windows):
         return False
     (window,) = windows.values()
     assert isinstance(window, Sliding)
-    return len(numbers(window, events)) <= len(events.t) + FEW_NUMBERS
+    n, several = len(events.t), len(numbers(window, events))
+    overlap = (window.range.value - 1) // window.slide.value + 1
+    most = min((len(events.key_offsets) - 1) * several, n * overlap)
+    return several <= n + FEW_NUMBERS and 2 * most > n
 
 
 def numbers(window: Sliding, events: Events) -> range:
