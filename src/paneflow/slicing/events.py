@@ -10,16 +10,13 @@ import itertools
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 import pyarrow as pa
 
 from paneflow.aggregates.operator import Array
 from paneflow.slicing.keys import encode_keys
-from paneflow.slicing.ordering import is_sorted, scatter, stable_places
+from paneflow.slicing.ordering import is_sorted, places_by_code, scatter, stable_places
 from paneflow.slicing.times import read_times
-
-compiled = numba.njit(nogil=True, cache=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,18 +115,13 @@ def order_events(
     """Rows with key codes and times, in total order; rows may be slices that end at `last`."""
     distinct = keys.num_rows if keys.num_columns else 1
     # Tables mostly come in order of time: then a stable sort by key alone is enough.
-    fields = [codes] if distinct > 1 else []
-    places = stable_places(fields if in_time else [*fields, t], len(t))
-    offsets = np.zeros(distinct + 1, np.int64)
-    _count(codes, offsets[1:])
-    np.cumsum(offsets, out=offsets)
+    if in_time:
+        places, counts = places_by_code(codes, distinct)
+    else:
+        places = stable_places([codes, t] if distinct > 1 else [t], len(t))
+        counts = np.bincount(codes, minlength=distinct)
+    offsets = np.append(0, np.cumsum(counts))
     if places is None:
         return Events(keys, offsets, None, t, last)
     sorted_t = scatter(t, places)
     return Events(keys, offsets, places, sorted_t, sorted_t if last is t else scatter(last, places))
-
-
-@compiled
-def _count(codes, counts):  # type: ignore[no-untyped-def]
-    for code in codes:
-        counts[code] += 1

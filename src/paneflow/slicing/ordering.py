@@ -59,17 +59,31 @@ def stable_places(fields: Sequence[Array], n: int) -> Array | None:
     return places
 
 
+def places_by_code(codes: Array, distinct: int) -> tuple[Array | None, Array]:
+    """As `stable_places` by codes below `distinct`, and how many rows have each code.
+
+    >>> import numpy as np
+    >>> places, counts = places_by_code(np.array([2, 1, 2, 1]), 3)
+    >>> places.tolist(), counts.tolist()
+    ([2, 0, 3, 1], [0, 2, 2])
+    """
+    n = len(codes)
+    width = max(distinct - 1, 1).bit_length()
+    if n < 2 or width > WIDEST or is_sorted(codes):
+        return stable_places([codes], n), np.bincount(codes, minlength=distinct)
+    _check_rows(n)
+    places = np.empty(n, np.int32)
+    # The codes' range is known, and counting them is the first half of placing them.
+    return places, _count_places(codes, 0, 0, width, places)[:distinct]
+
+
 Pass = tuple[Array, int, int, int]
 """A field, its least value, and the shift and width of the digit to sort by."""
 
 
 def _passes(fields: Sequence[Array], n: int, widest: int = DIGIT) -> list[Pass] | None:
     """What to sort by, least significant first; None if nothing is to be done."""
-    if n > LIMIT:
-        raise UnsupportedError(
-            f"{n} rows are more than one table may have here ({LIMIT}): split the table, and "
-            f"combine the parts with query.slice() and Slices.merge()"
-        )
+    _check_rows(n)
     if n < 2 or (len(fields) == 1 and is_sorted(fields[0])):
         return None
     passes: list[Pass] = []
@@ -80,6 +94,14 @@ def _passes(fields: Sequence[Array], n: int, widest: int = DIGIT) -> list[Pass] 
         width = -(-bits // max(count, 1))
         passes += [(field, low, k * width, width) for k in range(count)]
     return passes or None
+
+
+def _check_rows(n: int) -> None:
+    if n > LIMIT:
+        raise UnsupportedError(
+            f"{n} rows are more than one table may have here ({LIMIT}): split the table, and "
+            f"combine the parts with query.slice() and Slices.merge()"
+        )
 
 
 def _run(passes: Sequence[Pass], n: int) -> Array:
@@ -93,8 +115,8 @@ def _run(passes: Sequence[Pass], n: int) -> Array:
 
 
 def is_sorted(field: Array) -> bool:
-    """Whether a field never decreases."""
-    return bool(_sorted_one(field))
+    """Whether a field never decreases; what is in disorder mostly shows it early."""
+    return bool(_sorted_one(field[:1024])) and bool(_sorted_one(field))
 
 
 @compiled
@@ -150,17 +172,22 @@ def _pass(field, low, shift, width, order, out):  # type: ignore[no-untyped-def]
         counts[d] += 1
 
 
-def _count_places(field: Array, low: int, shift: int, width: int, places: Array) -> None:
-    """The places after one pass, found by all cores: each counts and places its own rows."""
+def _count_places(field: Array, low: int, shift: int, width: int, places: Array) -> Array:
+    """Write the places after one pass, and return how many rows have each digit.
+
+    All cores work on it: each counts and places its own rows.
+    """
     ranges = _shares(len(field))
     counts = np.zeros((len(ranges), 1 << width), np.int64)
     digit = (low, shift, (1 << width) - 1)
     jobs = list(zip(counts, ranges, strict=True))
     _share_out(lambda job: _histogram(field[job[1]], *digit, job[0]), jobs)
+    total: Array = counts.sum(axis=0)
     # Rows of a digit stand in the order of the ranges they come from.
     before = np.cumsum(counts.T.ravel()) - counts.T.ravel()
     counts[:] = before.reshape(1 << width, len(ranges)).T
     _share_out(lambda job: _place(field[job[1]], *digit, job[0], places[job[1]]), jobs)
+    return total
 
 
 def _shares(n: int) -> list[slice]:
