@@ -34,6 +34,7 @@ import numba
 import numpy as np
 
 compiled = numba.njit(nogil=True, cache=True)
+lean = numba.njit(nogil=True, forceinline=True, _nrt=False)
 helper = numba.njit(nogil=True)
 '''
 
@@ -112,10 +113,21 @@ def _kernel(code: Code, name: str, loop: Text, before: Text | None) -> Callable[
         if (function := getattr(code, role)) is not None
     }
     shape = Shape(code)
-    glue = _glue(code) + (textwrap.dedent(before(shape)) if before is not None else "")
+    glue = _glue(code) + (_lean(textwrap.dedent(before(shape)), code) if before is not None else "")
     return compile_loop(
         f"{name} of {code.title}", functions, loop(shape), name, glue, code.compiled
     )
+
+
+def _lean(helpers: str, code: Code) -> str:
+    """Helpers of a loop, without reference counting where they make no arrays.
+
+    Numba counts references to the arrays that a function is given, atomically, at every call: for
+    a helper that only moves a few numbers this is most of its time.
+    """
+    if any(c.width is not None or c.dtype == "object" for c in code.components):
+        return helpers
+    return helpers.replace("@helper", "@lean")
 
 
 def compile_loop(
@@ -194,10 +206,10 @@ def _in_process(
     exec(header, namespace)
     if compiled:
         jit = numba.njit(nogil=True)
-        namespace.update(compiled=jit, helper=jit)
+        namespace.update(compiled=jit, helper=jit, lean=jit)
         namespace.update({role: jit(python_function(f) or f) for role, f in functions})
     else:
-        namespace.update(compiled=_unchanged, helper=_unchanged)
+        namespace.update(compiled=_unchanged, helper=_unchanged, lean=_unchanged)
         namespace.update(functions)
     exec(body, namespace)
     function: Callable[..., Any] = namespace[name]

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from paneflow.aggregates.operator import Array
 from paneflow.slicing.keys import encode_keys
-from paneflow.slicing.ordering import is_sorted, places_by_code, scatter, stable_places
+from paneflow.slicing.ordering import places_by_code, scatter, stable_places
 from paneflow.slicing.times import read_times
 
 
@@ -34,6 +34,12 @@ class Events:
     def arrange(self, values: Array) -> Array:
         """A column of the table in total order."""
         return values if self.places is None else scatter(values, self.places)
+
+    def span(self) -> tuple[int, int]:
+        """The earliest and the latest time: each key's stand in order."""
+        starts, ends = self.key_offsets[:-1], self.key_offsets[1:]
+        held = ends > starts
+        return int(self.t[starts[held]].min()), int(self.t[ends[held] - 1].max())
 
     def parts(self, wanted: int) -> list[Part]:
         """Whole keys dealt out into at most `wanted` ranges of about as many events each."""
@@ -103,8 +109,7 @@ def read_events(table: pa.Table, key: tuple[str, ...], time: str) -> Events:
     """The events of a table in total order."""
     with ThreadPoolExecutor(1) as pool:
         encoded = pool.submit(encode_keys, table, key)
-        t = read_times(table, time)
-        in_time = is_sorted(t)
+        t, in_time = read_times(table, time)
         codes, keys = encoded.result()
     return order_events(codes, keys, t, t, in_time)
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from paneflow.aggregates.operator import Array
 from paneflow.errors import InputError
+from paneflow.slicing.ordering import is_sorted
 
 compiled = numba.njit(nogil=True, cache=True)
 
@@ -53,8 +54,11 @@ def time_type(given: pa.DataType, column: str) -> TimeType:
     )
 
 
-def read_times(table: pa.Table, column: str) -> Array:
-    """The time of every row, as int64; nulls and times out of reach are errors."""
+def read_times(table: pa.Table, column: str) -> tuple[Array, bool]:
+    """The time of every row, as int64, and whether they never decrease.
+
+    Nulls and times out of reach are errors.
+    """
     chunked = table.column(column)
     kept = time_type(chunked.type, column)
     if chunked.null_count:
@@ -74,13 +78,14 @@ def read_times(table: pa.Table, column: str) -> Array:
         ) from None
     array = times.combine_chunks() if times.num_chunks != 1 else times.chunk(0)
     values: Array = array.to_numpy(zero_copy_only=False)
-    far = _too_far(values)
+    in_order = is_sorted(values)
+    far = _too_far(values[[0, -1]] if in_order and len(values) else values)
     if far:
         raise InputError(
             f"the time column {column!r} holds {far}, which is too far from zero for windows to "
             f"be added to it (at most 2**61): correct the time or use a coarser unit"
         )
-    return values
+    return values, in_order
 
 
 @compiled

@@ -83,7 +83,7 @@ def _placed(query: Query, arranged: Arranged, schema: pa.Schema, plan: Plan) -> 
         wanted = _parts(n, 1)
         least, counts, rows = count_by_number(stores(wanted), window, events, pool)
         # Many rows to an event need smaller parts, so that a part stays small beside the input.
-        wanted *= max(1, -(-max(rows) // max(ROWS_PER_PART, n // 8)))
+        wanted *= max(1, -(-max(rows) // max(ROWS_PER_PART, n // 32)))
         blocks = ordered(merge, stores(wanted), pool)
         return place_rows(blocks, window, label, least, counts, events.keys, schema)
 

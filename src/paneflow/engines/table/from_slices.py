@@ -41,7 +41,7 @@ def read_slices(
     codes, keys = encode_keys(table, tuple(f"key:{name}" for name in query.key))
     if query.key:
         keys = keys.rename_columns(list(query.key))
-    start, last = read_times(table, START), read_times(table, LAST)
+    (start, _), (last, _) = read_times(table, START), read_times(table, LAST)
     labels = np.array(table.column(SLICING).to_pylist())
     work: list[tuple[Store, Mapping[str, Window]]] = []
     for slicing, windows in slicings(query.windows).items():
@@ -112,7 +112,7 @@ class SliceStore:
         ):
             name = f"{prefix}.{component.name}"
             if component.column == TIME:
-                values = read_times(self._table, name)
+                values, _ = read_times(self._table, name)
                 counted = self.counts(operator.columns, *self._each())
                 parts.append(np.where(counted > 0, values, identity))
             elif component.column is not None:
@@ -147,7 +147,7 @@ class SliceStore:
         events = lists.flatten()
         lengths = lists.value_lengths().to_numpy(zero_copy_only=False)
         key = np.searchsorted(self.part.offsets, np.arange(len(lists)), side="right")
-        times = read_times(pa.table({"time": events.field("time")}), "time")
+        times, _ = read_times(pa.table({"time": events.field("time")}), "time")
         # Parts of one slice interleave; neighbouring slices do not, so ranges stay where they are.
         order = stable_order([np.repeat(key, lengths), times], len(times))
         arrays = [events.field(f"value_{k}") for k in range(len(columns))]

@@ -45,7 +45,7 @@ def can_be_placed(windows: Mapping[str, Window], events: Events) -> bool:
 
 def numbers(window: Sliding, events: Events) -> range:
     """The numbers that windows of these events can have."""
-    first, last = int(events.t.min()), int(events.t.max())
+    first, last = events.span()
     return range(window.assigned(first).start, window.assigned(last).stop)
 
 
@@ -97,19 +97,21 @@ def place_rows(
         _write(block.columns["key"], places, key)
         for name, result in block.results.items():
             results.setdefault(name, _Column(total)).write(result, places)
+    # Keys first: their codes are let go before the columns below need the room.
+    columns: dict[str, Any] = {
+        name: keys.column(name).combine_chunks().take(pa.array(key)) for name in keys.column_names
+    }
+    del key
     moment = TimeType(schema.field("end").type)
     seq = np.repeat(np.arange(least, least + len(counts)), counts)
     start, end = window.extent(seq, seq, seq)
     marks = pa.array(np.zeros(total, np.int32))
-    columns: dict[str, Any] = {
+    columns |= {
         "window": pa.DictionaryArray.from_arrays(marks, pa.array([label], pa.string())),
         "seq": pa.array(seq),
         "start": moment.restore(start),
         "end": moment.restore(end),
     }
-    for name in keys.column_names:
-        columns[name] = keys.column(name).combine_chunks().take(pa.array(key))
-    del key, seq, start, end
     for name in list(results):
         columns[name] = results.pop(name).array()
     arrays = [
