@@ -201,7 +201,7 @@ class Pba(Fifo):
     """
 
     def __init__(self, operator: Operator, size: int) -> None:
-        super().__init__(PBA, operator, 4 * max(size, 4))
+        super().__init__(PBA, operator, 2 * max(size, 4))
         for counter, value in chunks(size).items():
             self.counters[counter] = value
         self._work = kernel(operator, "work", work_loop, PBA.helpers)
