@@ -6,26 +6,31 @@ edges are fixed times, and sessions, which join when slices of two parts touch.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from paneflow.aggregates.aggregate import Constant, Kinds, Multiset, Ordered
-from paneflow.aggregates.defined import Defined
-from paneflow.aggregates.kernels import functions_text
-from paneflow.aggregates.operator import TIME, Array, Operator, share
+from paneflow.aggregates.aggregate import Kinds
+from paneflow.aggregates.operator import TIME, Array, Operator
 from paneflow.engines.table.from_events import EventStore
-from paneflow.engines.table.store import column_set
-from paneflow.errors import UnsupportedError
 from paneflow.slicing.arranged import Arranged
 from paneflow.slicing.bounds import find_ranges
 from paneflow.slicing.columns import read_column
 from paneflow.slicing.events import Events, Part, read_events
+from paneflow.slicing.layout import (
+    check_cuttable,
+    check_storable,
+    counted_columns,
+    identity_of,
+    runs_columns,
+    sequence_columns,
+    slicings,
+    stored_operators,
+)
 from paneflow.slicing.ordering import stable_order
-from paneflow.slicing.slices import LAST, ROWS, SLICING, START, TIME_SLICES, Slices
+from paneflow.slicing.slices import LAST, ROWS, SLICING, START, Slices
 from paneflow.slicing.times import TimeType, time_type
 from paneflow.windows import Session, Sliding, Window
 
@@ -52,94 +57,6 @@ def cut(query: Query, table: pa.Table) -> Slices:
     kept = [query.time, *query.key, *(n for n in names if n not in (query.time, *query.key))]
     source = pa.schema([table.schema.field(name) for name in kept])
     return Slices.made(pa.concat_tables(blocks), identity_of(query), source)
-
-
-def check_cuttable(query: Query) -> None:
-    """Refuse windows and aggregates whose slices of two parts could not be merged."""
-    for label, window in query.windows.items():
-        if not isinstance(window, Sliding | Session):
-            raise UnsupportedError(
-                f"window {label!r} ({window}) cannot be sliced part by part: its bounds depend "
-                f"on the order of all events of a key, which no part knows; use query.over on "
-                f"the whole table, or time windows and sessions"
-            )
-    for name, aggregate in query.aggregates.items():
-        if isinstance(aggregate, Defined) and not aggregate.laws.commutative:
-            raise UnsupportedError(
-                f"aggregate {name!r} ({aggregate}) is not commutative: events of two parts may "
-                f"interleave within one slice, and its partials could not be put in order; use "
-                f"query.over on the whole table"
-            )
-
-
-def check_storable(operator: Operator) -> None:
-    """Refuse partials that are Python objects of unknown form."""
-    if not operator.compiled and operator.dump is None:
-        raise UnsupportedError(
-            f"the aggregate over {', '.join(operator.columns)} runs as plain Python and its "
-            f"partials are Python objects, which slices do not hold: write lift and combine "
-            f"over numbers, or use query.over on the whole table"
-        )
-
-
-def slicings(windows: dict[str, Window]) -> dict[str, dict[str, Window]]:
-    """Windows that share slices: all time windows; each session for itself."""
-    groups: dict[str, dict[str, Window]] = {}
-    for label, window in windows.items():
-        slicing = TIME_SLICES if isinstance(window, Sliding) else str(window)
-        groups.setdefault(slicing, {})[label] = window
-    return groups
-
-
-def identity_of(query: Query) -> dict[str, Any]:
-    """What two sets of slices must have in common to be merged."""
-
-    def text(aggregate: Any) -> str:
-        if not isinstance(aggregate, Defined):
-            return repr(aggregate)
-        user = aggregate.definition
-        roles = {"lift": user.lift, "combine": user.combine, "lower": user.lower}
-        source = functions_text(roles) or ""
-        return f"{aggregate} {hashlib.sha256(source.encode()).hexdigest()[:12]}"
-
-    return {
-        "windows": {label: str(window) for label, window in query.windows.items()},
-        "aggregates": {name: text(a) for name, a in query.aggregates.items()},
-        "key": list(query.key),
-        "time": query.time,
-    }
-
-
-def stored_operators(query: Query, kinds: Kinds) -> dict[Operator, str]:
-    """The operators whose partials slices hold, and the prefix of their columns."""
-    wanted = [
-        operator
-        for aggregate in query.aggregates.values()
-        if isinstance(aggregate, Constant)
-        for operator in aggregate.operators(kinds)
-    ]
-    sources = dict.fromkeys(source for source, _ in share(wanted).values())
-    return {
-        op: f"{k}:{op.name.split(':')[0]}({', '.join(op.columns)})" for k, op in enumerate(sources)
-    }
-
-
-def counted_columns(query: Query) -> dict[tuple[str, ...], str]:
-    """The sets of columns whose non-null events are counted, and the column that holds it."""
-    sets = dict.fromkeys(column_set(a.columns) for a in query.aggregates.values() if a.columns)
-    return {columns: f"count({', '.join(columns)})" for columns in sets}
-
-
-def runs_columns(query: Query) -> dict[str, str]:
-    """The columns of which slices keep sorted runs, and where."""
-    kept = [a.columns[0] for a in query.aggregates.values() if isinstance(a, Multiset)]
-    return {column: f"runs({column})" for column in kept}
-
-
-def sequence_columns(query: Query) -> dict[tuple[str, ...], str]:
-    """The sets of columns of which slices keep every value in order, and where."""
-    kept = [a.columns for a in query.aggregates.values() if isinstance(a, Ordered)]
-    return {columns: f"values({', '.join(columns)})" for columns in kept}
 
 
 def _begins(windows: dict[str, Window], part: Part, arranged: Arranged) -> tuple[Array, Array]:

@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from paneflow.aggregates.aggregate import Constant
 from paneflow.aggregates.values import Kind, kind_of
-from paneflow.engines.table.cutting import check_cuttable, identity_of
 from paneflow.engines.table.from_events import EventStore
 from paneflow.engines.table.from_slices import read_slices
 from paneflow.engines.table.placing import can_be_placed, count_by_number, ordered, place_rows
@@ -29,6 +28,7 @@ from paneflow.planning import Plan
 from paneflow.slicing.arranged import Arranged
 from paneflow.slicing.columns import read_column
 from paneflow.slicing.events import read_events
+from paneflow.slicing.layout import check_cuttable, identity_of
 from paneflow.slicing.slices import Slices
 from paneflow.windows import Sliding, Window
 

@@ -10,20 +10,21 @@ import pyarrow as pa
 
 from paneflow.aggregates.operator import TIME, Array, Operator, Partials
 from paneflow.aggregates.values import kind_of
-from paneflow.engines.table.cutting import (
-    counted_columns,
-    runs_columns,
-    sequence_columns,
-    slicings,
-    stored_operators,
-)
-from paneflow.engines.table.store import Positions, Runs, Store, column_set
+from paneflow.engines.table.store import Positions, Runs, Store
 from paneflow.slicing.arranged import Arranged
 from paneflow.slicing.bounds import find_ranges
 from paneflow.slicing.bounds.ranges import Found, Ranges
 from paneflow.slicing.columns import Column, read_column
 from paneflow.slicing.events import Part, order_events
 from paneflow.slicing.keys import encode_keys
+from paneflow.slicing.layout import (
+    column_set,
+    counted_columns,
+    runs_columns,
+    sequence_columns,
+    slicings,
+    stored_operators,
+)
 from paneflow.slicing.ordering import stable_order
 from paneflow.slicing.slices import LAST, ROWS, SLICING, START, TIME_SLICES, Slices
 from paneflow.slicing.times import read_times

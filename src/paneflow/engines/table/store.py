@@ -22,11 +22,6 @@ Positions = Callable[[Array], Array]
 """From positions among a store's rows to positions among what it keeps."""
 
 
-def column_set(columns: tuple[str, ...]) -> tuple[str, ...]:
-    """Columns that must all be present, whatever the order in which they are named."""
-    return tuple(sorted(set(columns)))
-
-
 @dataclass(frozen=True, eq=False)
 class Runs:
     """Values of a column by rank, how often each occurs, and the value of every rank."""
