@@ -16,7 +16,7 @@ from paneflow.slicing.columns import require_columns
 from paneflow.slicing.keys import check_key_type
 from paneflow.slicing.slices import Slices
 from paneflow.slicing.times import time_type
-from paneflow.tables import to_arrow
+from paneflow.tables import is_spark, to_arrow
 from paneflow.windows import Duration, Window, duration
 
 ENGINES = ("table", "oracle")
@@ -71,6 +71,9 @@ class Query:
 
         The result is of the same kind. Rows are ordered by (end, window, seq, key).
         """
+        if is_spark(table):
+            spark = importlib.import_module("paneflow.engines.spark")
+            return spark.over(self, table, merge=merge)
         if isinstance(table, list) and not table:
             return []
         arrow, back = to_arrow(table)
@@ -86,15 +89,26 @@ class Query:
         made: Slices = importlib.import_module("paneflow.engines.table").cut(self, arrow)
         return made
 
-    def finish(self, slices: Slices, *, merge: str = "auto") -> pa.Table:
-        """The rows that slices amount to: equal to `over` of all the tables they were cut from."""
+    def finish(
+        self,
+        slices: Slices,
+        *,
+        merge: str = "auto",
+        after: int | None = None,
+        until: int | None = None,
+    ) -> pa.Table:
+        """The rows that slices amount to: equal to `over` of all the tables they were cut from.
+
+        `after` and `until` leave out time windows that do not end in between (`after < end <=
+        until`, in microseconds or the time column's own unit); sessions always come.
+        """
         if not isinstance(slices, Slices):
             raise InputError(
                 f"finish needs slices, not a {type(slices).__name__}: make them with query.slice"
             )
         chosen = self._plan(slices.source, "table", merge)
         engine = importlib.import_module("paneflow.engines.table")
-        rows: pa.Table = engine.finish(self, slices, chosen)
+        rows: pa.Table = engine.finish(self, slices, chosen, (after, until))
         return rows
 
     def explain(self, table: Any = None, *, engine: str = "auto", merge: str = "auto") -> Plan:
@@ -117,6 +131,10 @@ FlatFAT where it has few, long windows
         if schema is not None:
             self.check(schema)
         return self._plan(schema, engine, merge)
+
+    def with_key(self, key: Iterable[str]) -> Query:
+        """The same question by another key."""
+        return Query(self.windows, self.aggregates, key, self.time, self.lateness)
 
     def check(self, schema: pa.Schema) -> None:
         """Refuse a table that does not fit, before anything is computed."""
@@ -144,6 +162,13 @@ FlatFAT where it has few, long windows
         types = self.types(schema)
         for aggregate in self.aggregates.values():
             aggregate.check(types)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Every column that the query reads: the time, the key, those of windows and aggregates."""
+        readers = (*self.windows.values(), *self.aggregates.values())
+        read = [column for reader in readers for column in reader.columns]
+        return tuple(dict.fromkeys([self.time, *self.key, *read]))
 
     def types(self, schema: pa.Schema) -> dict[str, pa.DataType]:
         """The types of the columns that aggregates read."""

@@ -48,6 +48,12 @@ def to_arrow(table: Any) -> tuple[pa.Table, Back]:
     )
 
 
+def is_spark(table: Any) -> bool:
+    """Whether a table is a DataFrame of Spark, classic or over Connect."""
+    pyspark = sys.modules.get("pyspark.sql")
+    return pyspark is not None and isinstance(table, pyspark.DataFrame)
+
+
 def _column(values: Any, name: object) -> pa.Array:
     """One column of Python values, or a word about which one does not fit."""
     if not isinstance(name, str):

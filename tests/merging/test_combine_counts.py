@@ -7,6 +7,8 @@ insert and a query, in a window of n partials.
 
 from __future__ import annotations
 
+import math
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,8 +19,11 @@ import pytest
 from paneflow.aggregates.operator import Component, Input, Operator
 from paneflow.merging.contract import Fifo
 from paneflow.merging.daba import DABA, DABA_LITE
+from paneflow.merging.flat_fat import FLAT_FAT
 from paneflow.merging.flat_fit import FLAT_FIT
 from paneflow.merging.linked import LinkedFifo
+from paneflow.merging.pba import Pba
+from paneflow.merging.sba import SBA
 from paneflow.merging.slick_deque import slick_deque
 from paneflow.merging.subtract import SUBTRACT
 from paneflow.merging.two_stacks import TWO_STACKS, TWO_STACKS_LITE
@@ -38,15 +43,20 @@ SIZES = (1, 2, 3, 10, 64, 100)
 
 @dataclass
 class Meter:
-    """A window whose combines and inversions are counted, operation by operation."""
+    """A window whose combines and inversions are counted, operation by operation.
+
+    What another thread combines is counted apart.
+    """
 
     open: Open
     selective: bool = False
     invertible: bool = False
     done: int = 0
+    elsewhere: int = 0
     worst: dict[str, int] = field(default_factory=lambda: dict.fromkeys("ieq", 0))
 
     def __post_init__(self) -> None:
+        self.caller = threading.get_ident()
         # The greatest for selective algorithms, else a sum; as plain Python, so that it counts.
         component = Component("value", "int64")
         self.window = self.open(
@@ -67,7 +77,10 @@ class Meter:
         return b if b > a else a
 
     def _add(self, a: int, b: int) -> int:
-        self.done += 1
+        if threading.get_ident() == self.caller:
+            self.done += 1
+        else:
+            self.elsewhere += 1
         return a + b
 
     def _subtract(self, whole: int, part: int) -> int:
@@ -168,6 +181,51 @@ def test_flat_fit_needs_at_most_three_combines_per_slide(size: int) -> None:
     assert meter.worst["i"] == meter.worst["e"] == 0
 
 
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("expected", [1, 2, 10], ids=lambda times: f"chunks of {times} windows")
+def test_sba_needs_at_most_three_combines_per_slide(size: int, expected: int) -> None:
+    """Amortised; a chunk at worst. Windows may be shorter than was expected."""
+    meter = Meter(lambda operator: Fifo(SBA, operator, expected * size))
+    spent = meter.slides(size, random_values(21 * size + size))
+    assert sum(spent) <= 3 * len(spent)
+    assert max(spent) <= size + 1
+    assert meter.worst["q"] <= (1 if expected == 1 else size)
+
+
+@pytest.mark.parametrize("size", [*SIZES, 511, 512, 513, 1024, 2400])
+def test_pba_never_needs_more_than_three_combines_on_the_callers_path(size: int) -> None:
+    """Every single slide: what the second thread combines costs the caller nothing.
+
+    Only from 514 slices on do chunks have a head that the second thread sums up.
+    """
+    meter = Meter(lambda operator: Pba(operator, size))
+    assert isinstance(meter.window, Pba)
+    with meter.window:
+        spent = meter.slides(size, random_values(4 * size + 100))
+    assert max(spent) <= 3
+    if size >= 10:
+        assert max(spent) == 3
+        assert sum(spent) < 3 * len(spent)
+        # It cumulates all chunks that were filled from the left, but for their last partials.
+        length = size // 2
+        filled = (4 * size + 100) // length
+        assert meter.elsewhere >= (filled - 1) * (length - 1)
+
+
+@pytest.mark.parametrize("size", [*SIZES, 512, 1000])
+def test_flat_fat_needs_one_combine_for_each_level(size: int) -> None:
+    """log2 n in every slide of n = 2**k partials; otherwise amortised, and twice that at worst."""
+    meter = Meter(lambda operator: Fifo(FLAT_FAT, operator, size))
+    spent = meter.slides(size, random_values(6 * size))
+    levels = math.log2(size)
+    assert sum(spent) <= (levels + 1) * len(spent)
+    if levels == int(levels):
+        assert set(spent) == {levels}
+    else:
+        assert max(spent) <= 2 * math.ceil(levels)
+    assert meter.worst["e"] == 0
+
+
 RISING = "rising: each drops the one before"
 FALLING = "falling: none drops another"
 ORDERS: dict[str, Callable[[int], list[int]]] = {
@@ -197,6 +255,14 @@ def test_subtracting_needs_one_combine_and_one_inversion(opened: Open, size: int
     meter = Meter(opened, invertible=True)
     assert set(meter.slides(size, random_values(10 * size))) == {2}
     assert meter.worst == {"i": 1, "e": 1, "q": 0}
+
+
+def pba_of(operator: Operator) -> Fifo:
+    return Pba(operator, 64)
+
+
+def sba_of(operator: Operator) -> Fifo:
+    return Fifo(SBA, operator, 64)
 
 
 STORED: dict[str, tuple[Open, Callable[[int], int], bool]] = {

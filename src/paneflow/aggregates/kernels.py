@@ -38,6 +38,15 @@ lean = numba.njit(nogil=True, forceinline=True, _nrt=False)
 helper = numba.njit(nogil=True)
 '''
 
+# A loop, because assigning a row as a whole may make a copy of it first.
+COPY_ROW = """
+
+@lean
+def copy_row(target, row):
+    for i in range(len(row)):
+        target[i] = row[i]
+"""
+
 
 class Shape:
     """Writes the parts of a loop that depend on an operator's components and inputs."""
@@ -45,6 +54,7 @@ class Shape:
     def __init__(self, code: Code) -> None:
         self.components = code.components
         self.inputs = code.inputs
+        self.in_place = code.combine_into is not None
 
     def names(self, prefix: str) -> str:
         """Array arguments, one for each component: `p0, p1`."""
@@ -56,9 +66,18 @@ class Shape:
 
     def store(self, prefix: str, index: str, partial: str) -> str:
         """Statements that write a partial at an index."""
+        if self.in_place:
+            return f"copy_row({prefix}0[{index}], {partial}[0])"
         return "; ".join(
             f"{prefix}{k}[{index}] = {partial}[{k}]" for k in range(len(self.components))
         )
+
+    def merge_at(self, prefix: str, index: str, x: str, y: str) -> str:
+        """Statements that combine two partials, write that at an index, and call it r."""
+        if self.in_place:
+            cell = f"{prefix}0[{index}]"
+            return f"user_combine_into({cell}, {x}[0], {y}[0]); r = ({cell},)"
+        return f"r = combine({x}, {y}); {self.store(prefix, index, 'r')}"
 
     def like(self, prefix: str, source: str, length: str) -> str:
         """Statements that allocate scratch columns of a length, typed as others are."""
@@ -109,7 +128,7 @@ def kernel(operator: Operator, name: str, loop: Text, before: Text | None = None
 def _kernel(code: Code, name: str, loop: Text, before: Text | None) -> Callable[..., Any]:
     functions = {
         f"user_{role}": function
-        for role in ("lift", "combine", "absorb", "invert")
+        for role in ("lift", "combine", "absorb", "invert", "combine_into")
         if (function := getattr(code, role)) is not None
     }
     shape = Shape(code)
@@ -123,11 +142,14 @@ def _lean(helpers: str, code: Code) -> str:
     """Helpers of a loop, without reference counting where they make no arrays.
 
     Numba counts references to the arrays that a function is given, atomically, at every call: for
-    a helper that only moves a few numbers this is most of its time.
+    a helper that only moves a few numbers this is most of its time. Helpers marked `@in_place`
+    return no partials and combine by `Shape.merge_at`, so they make none for rows either, if the
+    operator knows how to combine into a row.
     """
-    if any(c.width is not None or c.dtype == "object" for c in code.components):
-        return helpers
-    return helpers.replace("@helper", "@lean")
+    scalars = all(c.width is None and c.dtype != "object" for c in code.components)
+    sparing = scalars or code.combine_into is not None
+    helpers = helpers.replace("@in_place", "@lean" if sparing else "@helper")
+    return helpers.replace("@helper", "@lean") if scalars else helpers
 
 
 def compile_loop(
@@ -140,6 +162,10 @@ def compile_loop(
 ) -> Callable[..., Any]:
     """The function `name` that a text defines, around functions it calls by the given names."""
     exported = functions_text(functions) if compiled else None
+    if exported is not None:
+        exported = exported.replace(
+            "@helper\ndef user_combine_into(", "@lean\ndef user_combine_into("
+        )
     text = HEADER.format(title=title) + (exported or "")
     text += glue + "\n\n@compiled\n" + textwrap.dedent(loop).strip() + "\n"
     if exported is None:
@@ -171,7 +197,8 @@ def _glue(code: Code) -> str:
     }
     if code.invert is not None:
         bodies["invert(p, q)"] = f"user_invert(p{unwrap}, q{unwrap})"
-    return "".join(
+    glue = COPY_ROW if code.combine_into is not None else ""
+    return glue + "".join(
         f"\n\n@helper\ndef {head}:\n    r = {body}\n    return {typed}\n"
         for head, body in bodies.items()
     )

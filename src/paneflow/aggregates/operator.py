@@ -54,6 +54,7 @@ class Code(NamedTuple):
     parameters: tuple[Any, ...]
     bare: bool
     compiled: bool
+    combine_into: Callable[..., Any] | None
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,10 @@ class Operator:
     fold_many: Callable[..., Any] | None = field(default=None, compare=False)
     parameters: tuple[Any, ...] = ()
     bare: bool = field(default=True, compare=False)
+    combine_into: Callable[..., Any] | None = field(default=None, compare=False)
+    """`combine_into(target, a, b)`, for a partial that is one row: writes combine(a, b) into the
+    row target, which may be a or b themselves, and makes no arrays. Threads that make arrays get
+    in each other's way."""
     invert: Callable[..., Any] | None = field(default=None, compare=False)
     """`invert(whole, part)`: the partial without its earliest part; only where that is exact."""
     selective: bool = field(default=False, compare=False)
@@ -103,6 +108,7 @@ class Operator:
             self.parameters,
             self.bare,
             self.compiled,
+            self.combine_into,
         )
 
     @property

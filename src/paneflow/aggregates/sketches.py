@@ -51,6 +51,19 @@ def _combine_moments(a, b):  # type: ignore[no-untyped-def]
     return row
 
 
+def _combine_moments_into(target, a, b):  # type: ignore[no-untyped-def]
+    least, greatest = min(a[0], b[0]), max(a[1], b[1])
+    for i in range(2, len(target)):
+        target[i] = a[i] + b[i]
+    target[0] = least
+    target[1] = greatest
+
+
+def _combine_words_into(target, a, b):  # type: ignore[no-untyped-def]
+    for i in range(len(target)):
+        target[i] = a[i] | b[i]
+
+
 @dataclass(frozen=True)
 class MomentSketch(Constant):
     q: float = 0.5
@@ -71,6 +84,7 @@ class MomentSketch(Constant):
                 (np.array([np.inf, -np.inf] + [0.0] * (2 * self.k)),),
                 _combine_moments,
                 absorb=_absorb_moments,
+                combine_into=_combine_moments_into,
             ),
         )
 
@@ -110,6 +124,7 @@ class BloomFilter(Constant):
                 (0,),
                 _bloom.combine,
                 absorb=_bloom.absorb,
+                combine_into=_combine_words_into,
                 parameters=(self.hashes,),
             ),
         )

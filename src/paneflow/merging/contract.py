@@ -60,6 +60,9 @@ class Algorithm:
     rebuilds: bool = False
     """Whether its rings begin with the identity everywhere, and the text also defines
     `rebuild(STATE)`, which puts them right once they have grown."""
+    answer: tuple[str, int] | None = None
+    """The cell in which `query` leaves the answer, if it returns nothing. Then every function can
+    be marked `@in_place`: rows are merged where they lie, and no arrays are made."""
     law: str | None = None
     """The law of combine it rests on, beyond associativity: None, 'invertible', 'selective'."""
 
@@ -74,6 +77,13 @@ class Algorithm:
     def helpers(self, shape: Shape) -> str:
         """The three functions."""
         return self.text(shape, self.state(shape))
+
+    def ask(self, shape: Shape) -> str:
+        """Statements that name the answer r; it may change with the next operation."""
+        if self.answer is None:
+            return f"r = query({self.state(shape)})"
+        cell, index = self.answer
+        return f"query({self.state(shape)}); r = {shape.load(cell, str(index))}"
 
     def check(self, operator: Operator) -> None:
         """Refuse an operator that breaks the law this algorithm rests on."""
@@ -236,9 +246,16 @@ class _Entry:
                 def insert_one({state}, {shape.names("x")}):
                     insert({state}, {partial})
                 """
+        if self.role == "query":
+            answer = "r" if self.algorithm.answer is None else shape.fresh("r")
+            return f"""
+                def query_one({state}):
+                    {self.algorithm.ask(shape)}
+                    return {answer}
+                """
         return f"""
             def {self.role}_one({state}):
-                return {self.role}({state})
+                {self.role}({state})
             """
 
 
@@ -264,7 +281,7 @@ class MergeLoop:
                     while end < hi[w]:
                         insert({state}, {shape.load("p", "end")})
                         end += 1
-                    r = query({state})
+                    {self.algorithm.ask(shape)}
                     {shape.store("o", "w", "r")}
             """
 

@@ -1,9 +1,15 @@
 """FlatFAT: a binary tree of partials in a flat array.
 
 Tangwongsan, Hirzel, Schneider, Wu, "General Incremental Sliding-Window Aggregation", VLDB 2015.
-As a stream slides, each new partial takes the leaf of the one that left, and only the nodes above
-it change: one combine per level. The root is the whole window, unless the window wraps around the
-end of the leaves; then what lies before the end is merged in front of what lies behind it.
+As a stream slides, each new partial takes the leaf of the one that left, and only nodes above it
+change. There they all change at once, so that the root is the whole window; but where the window
+wraps around the end of the leaves, the root has its parts in the wrong order, and an answer must
+be put together from other nodes.
+
+So here a node changes only when the last leaf below it has come. Then every node whose leaves are
+all in the window is right, and an answer is put together from the largest of those, in order. If
+the window has as many partials as there are leaves, a slide takes log2 n combines, each time: the
+more nodes an insert completes, the fewer an answer needs.
 
 Over columns, any range of slices costs at most two combines per level once the tree stands. That
 beats walking the slices when windows are few and long, for instance when hundreds of windows of
@@ -20,10 +26,11 @@ from paneflow.merging.contract import Algorithm
 
 
 def text(shape: Shape, state: str) -> str:
-    """Ring a: the leaves; ring t: the inner nodes, the root at 1; m[2]: a leaf to be cleared."""
+    """Ring a: the leaves; ring t: the inner nodes, the root at 1."""
+    arrays = f"{shape.names('a')}, {shape.names('t')}"
     return f"""
         @helper
-        def node(i, {shape.names("a")}, {shape.names("t")}):
+        def node(i, {arrays}):
             n = len(a0)
             if i < n:
                 return {shape.load("t", "i")}
@@ -31,82 +38,73 @@ def text(shape: Shape, state: str) -> str:
 
 
         @helper
-        def climb(i, {shape.names("a")}, {shape.names("t")}):
-            while i > 0:
-                p = node(2 * i, {shape.names("a")}, {shape.names("t")})
-                q = node(2 * i + 1, {shape.names("a")}, {shape.names("t")})
-                r = combine(p, q)
-                {shape.store("t", "i", "r")}
-                i >>= 1
-
-
-        @helper
-        def clear({state}):
-            if m[2] >= 0:
-                i = m[2]
-                m[2] = -1
-                {shape.store("a", "i", "identity")}
-                climb((i + len(a0)) >> 1, {shape.names("a")}, {shape.names("t")})
-
-
-        @helper
         def insert({state}, p):
-            i = m[1] & (len(a0) - 1)
-            if m[2] == i:
-                # The leaf of the partial that just left: its path changes once, not twice.
-                m[2] = -1
-            clear({state})
+            n = len(a0)
+            i = m[1] & (n - 1)
             {shape.store("a", "i", "p")}
-            climb((i + len(a0)) >> 1, {shape.names("a")}, {shape.names("t")})
             m[1] += 1
+            i += n
+            leaves = 2
+            while i & 1 and leaves <= m[1] - m[0]:
+                i >>= 1
+                r = combine(node(2 * i, {arrays}), node(2 * i + 1, {arrays}))
+                {shape.store("t", "i", "r")}
+                leaves *= 2
 
 
         @helper
         def evict({state}):
-            clear({state})
-            m[2] = m[0] & (len(a0) - 1)
             m[0] += 1
 
 
         @helper
         def query({state}):
-            clear({state})
-            n = len(a0)
-            i = (m[0] & (n - 1)) + n
-            j = ((m[1] - 1) & (n - 1)) + n
-            if m[0] == m[1] or i <= j:
-                return {shape.fresh(shape.load("t", "1"))}
-            late = node(i, {shape.names("a")}, {shape.names("t")})
-            while i > 1:
-                if i & 1 == 0:
-                    late = combine(late, node(i + 1, {shape.names("a")}, {shape.names("t")}))
-                i >>= 1
-            early = node(j, {shape.names("a")}, {shape.names("t")})
-            while j > 1:
-                if j & 1:
-                    early = combine(node(j - 1, {shape.names("a")}, {shape.names("t")}), early)
-                j >>= 1
-            return combine(late, early)
+            width = len(a0)
+            x = m[0]
+            y = m[1]
+            left = identity
+            right = identity
+            lefts = False
+            rights = False
+            while x < y:
+                if x & 1:
+                    r = node(width + (x & (width - 1)), {arrays})
+                    left = combine(left, r) if lefts else r
+                    lefts = True
+                    x += 1
+                if y & 1:
+                    y -= 1
+                    r = node(width + (y & (width - 1)), {arrays})
+                    right = combine(r, right) if rights else r
+                    rights = True
+                x >>= 1
+                y >>= 1
+                width >>= 1
+            if lefts and rights:
+                return combine(left, right)
+            if lefts:
+                return {shape.fresh("left")}
+            return {shape.fresh("right")}
 
 
         @helper
         def rebuild({state}):
-            for i in range(len(a0) - 1, 0, -1):
-                p = node(2 * i, {shape.names("a")}, {shape.names("t")})
-                q = node(2 * i + 1, {shape.names("a")}, {shape.names("t")})
-                r = combine(p, q)
-                {shape.store("t", "i", "r")}
+            # Nodes of ever more leaves, as far as these are all in the window.
+            width = len(a0) // 2
+            x = (m[0] + 1) // 2
+            y = m[1] // 2
+            while x < y:
+                for k in range(x, y):
+                    i = width + (k & (width - 1))
+                    r = combine(node(2 * i, {arrays}), node(2 * i + 1, {arrays}))
+                    {shape.store("t", "i", "r")}
+                x = (x + 1) // 2
+                y //= 2
+                width //= 2
         """
 
 
-FLAT_FAT = Algorithm(
-    "flat_fat",
-    text,
-    rings=("a", "t"),
-    counters=3,
-    initial=lambda size: {2: -1},
-    rebuilds=True,
-)
+FLAT_FAT = Algorithm("flat_fat", text, rings=("a", "t"), rebuilds=True)
 
 
 BLOCK = 64

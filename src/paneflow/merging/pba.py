@@ -20,6 +20,7 @@ the second thread how many chunks it has finished. Nobody takes a lock.
 from __future__ import annotations
 
 import os
+import textwrap
 import threading
 import weakref
 from typing import Any, ClassVar
@@ -30,10 +31,14 @@ from paneflow.aggregates.kernels import Shape, kernel
 from paneflow.aggregates.operator import Array, Operator, Partials
 from paneflow.merging.atomics import publish
 from paneflow.merging.contract import Algorithm, Fifo, FifoMerger, MergeLoop
+from paneflow.merging.cost import nanoseconds
 from paneflow.merging.sba import SBA
 
 WORTH_A_THREAD = 2048
 """Slices in a chunk below which handing it over costs more than doing it (bench/merging)."""
+
+WORTH_SHARING = 10.0
+"""Nanoseconds of a combine below which two threads lose more than they gain."""
 
 SHORTEST_TAIL = 256
 """Slices that the second thread may lag behind without anybody waiting."""
@@ -43,17 +48,20 @@ INSERTED, SUMMED, CUMULATED, STOP = 16, 32, 40, 48
 
 
 def text(shape: Shape, state: str) -> str:
-    """Ring a: as in SBA; g, h: heads and tails of chunks; b: all behind the front's chunk; e: tail.
+    """Ring a: as in SBA; g, h: heads and tails of chunks; e: the tail that is being filled.
 
-    m[2]: chunk size; m[3]: start of the chunk that is being filled; m[4]: end of the chunk in
-    which the window starts; m[5]: where b starts; m[6]: number of the front's chunk; m[7]: length
-    of a head; m[8]: number of the chunk that is being filled.
+    b: all behind the front's chunk, and the answer. m[2]: chunk size; m[3]: start of the chunk
+    that is being filled; m[4]: end of the chunk in which the window starts; m[5]: where b starts;
+    m[6]: number of the front's chunk; m[7]: length of a head; m[8]: number of the chunk that is
+    being filled.
     """
+    rest = shape.load("b", "0")
+    front = shape.load("a", "m[0] & mask")
     return f"""
         from paneflow.merging.atomics import breathe, observe, publish
 
 
-        @helper
+        @in_place
         def await_beyond(m, counter, value):
             patience = 0
             while observe(m, counter) <= value:
@@ -62,7 +70,7 @@ def text(shape: Shape, state: str) -> str:
                     breathe(20)
 
 
-        @helper
+        @in_place
         def insert({state}, p):
             mask = len(a0) - 1
             if m[1] == m[3]:
@@ -71,18 +79,15 @@ def text(shape: Shape, state: str) -> str:
             i = m[1] & mask
             {shape.store("a", "i", "p")}
             if m[5] == m[4]:
-                r = combine({shape.load("b", "0")}, p)
-                {shape.store("b", "0", "r")}
+                {shape.merge_at("b", "0", rest, "p")}
             if m[1] - m[3] > m[7]:
-                r = combine({shape.load("e", "0")}, p)
-                {shape.store("e", "0", "r")}
+                {shape.merge_at("e", "0", shape.load("e", "0"), "p")}
             elif m[1] - m[3] == m[7]:
                 {shape.store("e", "0", "p")}
             m[1] += 1
             if m[1] - m[3] == m[2]:
                 i = m[8] & mask
-                r = {shape.load("e", "0")}
-                {shape.store("h", "i", "r")}
+                {shape.store("h", "i", shape.load("e", "0"))}
                 m[8] += 1
                 m[3] = m[1]
                 publish(m, {INSERTED}, m[1])
@@ -90,7 +95,7 @@ def text(shape: Shape, state: str) -> str:
                 publish(m, {INSERTED}, m[1])
 
 
-        @helper
+        @in_place
         def evict({state}):
             m[0] += 1
             if m[0] == m[4]:
@@ -98,38 +103,42 @@ def text(shape: Shape, state: str) -> str:
                 m[6] += 1
 
 
-        @helper
-        def chunk({state}, number):
-            await_beyond(m, {SUMMED}, number)
-            i = number & (len(a0) - 1)
-            if m[7] == 0:
-                return {shape.fresh(shape.load("h", "i"))}
-            return combine({shape.load("g", "i")}, {shape.load("h", "i")})
+        @in_place
+        def gather({state}):
+            # The front has entered another chunk: the rest begins behind that one.
+            mask = len(a0) - 1
+            {shape.store("b", "0", "identity")}
+            for number in range(m[6] + 1, m[8]):
+                await_beyond(m, {SUMMED}, number)
+                i = number & mask
+                if number == m[6] + 1 and m[7] == 0:
+                    {shape.store("b", "0", shape.load("h", "i"))}
+                elif number == m[6] + 1:
+                    {shape.merge_at("b", "0", shape.load("g", "i"), shape.load("h", "i"))}
+                else:
+                    if m[7] > 0:
+                        {shape.merge_at("b", "0", rest, shape.load("g", "i"))}
+                    {shape.merge_at("b", "0", rest, shape.load("h", "i"))}
+            for k in range(m[3], m[1]):
+                {shape.merge_at("b", "0", rest, shape.load("a", "k & mask"))}
+            m[5] = m[4]
 
 
-        @helper
+        @in_place
         def query({state}):
             mask = len(a0) - 1
             if m[0] >= m[3]:
-                r = identity
+                {shape.store("b", "1", "identity")}
                 for k in range(m[0], m[1]):
-                    r = combine(r, {shape.load("a", "k & mask")})
-                return {shape.fresh("r")}
+                    {shape.merge_at("b", "1", shape.load("b", "1"), shape.load("a", "k & mask"))}
+                return
             if m[5] != m[4]:
-                # The front has entered another chunk: the rest begins behind that one.
-                r = identity
-                if m[4] < m[3]:
-                    r = chunk({state}, m[6] + 1)
-                    for number in range(m[6] + 2, m[8]):
-                        r = combine(r, chunk({state}, number))
-                for k in range(m[3], m[1]):
-                    r = combine(r, {shape.load("a", "k & mask")})
-                {shape.store("b", "0", "r")}
-                m[5] = m[4]
+                gather({state})
             await_beyond(m, {CUMULATED}, m[6])
             if m[4] == m[1]:
-                return {shape.fresh(shape.load("a", "m[0] & mask"))}
-            return combine({shape.load("a", "m[0] & mask")}, {shape.load("b", "0")})
+                {shape.store("b", "1", front)}
+            else:
+                {shape.merge_at("b", "1", front, rest)}
         """
 
 
@@ -144,10 +153,40 @@ PBA = Algorithm(
     "pba",
     text,
     rings=("a", "g", "h"),
-    cells=(("b", 1), ("e", 1)),
+    cells=(("b", 2), ("e", 1)),
     counters=64,
     initial=chunks,
+    answer=("b", 1),
 )
+
+
+def work_helpers(shape: Shape) -> str:
+    """The window's functions, and the two things that the second thread does."""
+    state = PBA.state(shape)
+    cumulate = shape.merge_at("a", "k & mask", shape.load("a", "k & mask"), "r")
+    return (
+        textwrap.dedent(PBA.helpers(shape))
+        + f"""
+
+@in_place
+def sum_head({state}, number, start, end):
+    mask = len(a0) - 1
+    cell = number & mask
+    if start == number * m[2]:
+        {shape.store("g", "cell", "identity")}
+    r = {shape.load("g", "cell")}
+    for k in range(start, end):
+        {shape.merge_at("g", "cell", "r", shape.load("a", "k & mask"))}
+
+
+@in_place
+def cumulate({state}, start, end):
+    mask = len(a0) - 1
+    r = {shape.load("a", "(end - 1) & mask")}
+    for k in range(end - 2, start - 1, -1):
+        {cumulate}
+"""
+    )
 
 
 def work_loop(shape: Shape) -> str:
@@ -155,11 +194,9 @@ def work_loop(shape: Shape) -> str:
     state = PBA.state(shape)
     return f"""
         def work({state}):
-            mask = len(a0) - 1
             number = observe(m, {CUMULATED})
             position = number * m[2]
             summed = observe(m, {SUMMED}) > number
-            r = identity
             patience = 0
             while True:
                 inserted = observe(m, {INSERTED})
@@ -167,24 +204,18 @@ def work_loop(shape: Shape) -> str:
                 end = (number + 1) * m[2]
                 if not summed and (position < min(inserted, head) or m[7] == 0):
                     patience = 0
-                    for k in range(position, min(inserted, head)):
-                        r = combine(r, {shape.load("a", "k & mask")})
+                    sum_head({state}, number, position, min(inserted, head))
                     position = min(inserted, head)
                     if position >= head:
-                        {shape.store("g", "number & mask", "r")}
                         publish(m, {SUMMED}, number + 1)
                         summed = True
                 elif summed and inserted >= end:
                     patience = 0
-                    r = {shape.fresh(shape.load("a", "(end - 1) & mask"))}
-                    for k in range(end - 2, number * m[2] - 1, -1):
-                        r = combine({shape.load("a", "k & mask")}, r)
-                        {shape.store("a", "k & mask", "r")}
+                    cumulate({state}, number * m[2], end)
                     number += 1
                     publish(m, {CUMULATED}, number)
                     position = end
                     summed = False
-                    r = identity
                 elif observe(m, {STOP}) != 0:
                     return
                 else:
@@ -204,13 +235,13 @@ class Pba(Fifo):
         super().__init__(PBA, operator, 2 * max(size, 4))
         for counter, value in chunks(size).items():
             self.counters[counter] = value
-        self._work = kernel(operator, "work", work_loop, PBA.helpers)
+        self._work = kernel(operator, "work", work_loop, work_helpers)
         self._start()
 
     @property
     def stored(self) -> int:
-        """How many partials are kept now: the window, two for each chunk, and two more."""
-        return len(self) + 2 * -(-len(self) // int(self.counters[2])) + 2
+        """How many partials are kept now: the window, two for each chunk, and three more."""
+        return len(self) + 2 * -(-len(self) // int(self.counters[2])) + 3
 
     def _live(self, ring: str) -> Array:
         if ring == "a":
@@ -246,9 +277,19 @@ class Pba(Fifo):
 
 
 def pays(operator: Operator, size: int) -> bool:
-    """Whether a second thread is worth it: compiled, enough cores, and chunks long enough."""
+    """Whether a second thread is worth it, by what was measured (docs/merging.md).
+
+    There must be a second core, chunks must be long enough to be handed over, and a combine dear
+    enough to be worth sharing. Where every combine makes an array, threads get in each other's
+    way, however dear it is.
+    """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return operator.compiled and (cores or 1) > 1 and size // 2 >= WORTH_A_THREAD
+    if not operator.compiled or (cores or 1) < 2 or size // 2 < WORTH_A_THREAD:
+        return False
+    makes_arrays = operator.combine_into is None and any(
+        c.width is not None for c in operator.components
+    )
+    return not makes_arrays and nanoseconds(operator) >= WORTH_SHARING
 
 
 def open_window(operator: Operator, size: int) -> Fifo:

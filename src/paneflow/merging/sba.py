@@ -26,54 +26,58 @@ from paneflow.merging.contract import Algorithm
 
 
 def text(shape: Shape, state: str) -> str:
-    """Ring a: left-cumulative in whole chunks, partials behind; cell b: cumulative behind.
+    """Ring a: left-cumulative in whole chunks, partials behind; b: cumulative behind, the answer.
 
     m[2]: chunk size; m[3]: start of the chunk that is being filled; m[4]: end of the chunk in
     which the window starts.
     """
+    cumulate = shape.merge_at("a", "k & mask", shape.load("a", "k & mask"), "r")
     return f"""
-        @helper
-        def insert({state}, p):
+        @in_place
+        def close({state}):
             mask = len(a0) - 1
-            i = m[1] & mask
-            {shape.store("a", "i", "p")}
-            m[1] += 1
-            if m[1] - m[3] < m[2]:
-                r = combine({shape.load("b", "0")}, p)
-                {shape.store("b", "0", "r")}
-                return
-            r = p
+            r = {shape.load("a", "(m[1] - 1) & mask")}
             for k in range(m[1] - 2, max(m[3], m[0]) - 1, -1):
-                i = k & mask
-                r = combine({shape.load("a", "i")}, r)
-                {shape.store("a", "i", "r")}
+                {cumulate}
             m[3] = m[1]
             {shape.store("b", "0", "identity")}
 
 
-        @helper
+        @in_place
+        def insert({state}, p):
+            i = m[1] & (len(a0) - 1)
+            {shape.store("a", "i", "p")}
+            m[1] += 1
+            if m[1] - m[3] < m[2]:
+                {shape.merge_at("b", "0", shape.load("b", "0"), "p")}
+            else:
+                close({state})
+
+
+        @in_place
         def evict({state}):
             m[0] += 1
             if m[0] == m[4]:
                 m[4] += m[2]
 
 
-        @helper
+        @in_place
         def query({state}):
             mask = len(a0) - 1
-            if m[0] == m[3]:
-                return {shape.fresh(shape.load("b", "0"))}
             if m[0] > m[3]:
-                r = identity
-                for k in range(m[0], m[1]):
-                    r = combine(r, {shape.load("a", "k & mask")})
-                return {shape.fresh("r")}
+                # The window has become shorter than a chunk: the boundary comes early.
+                close({state})
+                m[4] = m[1]
+            if m[0] == m[3]:
+                {shape.store("b", "1", shape.load("b", "0"))}
+                return
             r = {shape.load("a", "m[0] & mask")}
             for k in range(m[4], m[3], m[2]):
-                r = combine(r, {shape.load("a", "k & mask")})
+                {shape.merge_at("b", "1", "r", shape.load("a", "k & mask"))}
             if m[1] > m[3]:
-                return combine(r, {shape.load("b", "0")})
-            return {shape.fresh("r")}
+                {shape.merge_at("b", "1", "r", shape.load("b", "0"))}
+            else:
+                {shape.store("b", "1", "r")}
         """
 
 
@@ -81,9 +85,10 @@ SBA = Algorithm(
     "sba",
     text,
     rings=("a",),
-    cells=(("b", 1),),
+    cells=(("b", 2),),
     counters=5,
     initial=lambda size: {2: size, 4: size},
+    answer=("b", 1),
 )
 
 

@@ -8,10 +8,13 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from paneflow.aggregates.aggregate import Constant, Kinds, Multiset, Ordered
 from paneflow.aggregates.defined import Defined
 from paneflow.aggregates.kernels import functions_text
 from paneflow.aggregates.operator import Operator, share
+from paneflow.aggregates.values import kind_of
 from paneflow.errors import UnsupportedError
 from paneflow.slicing.slices import TIME_SLICES
 from paneflow.windows import Session, Sliding, Window
@@ -51,6 +54,18 @@ def check_storable(operator: Operator) -> None:
             f"partials are Python objects, which slices do not hold: write lift and combine "
             f"over numbers, or use query.over on the whole table"
         )
+
+
+def not_sliceable(query: Query, source: pa.Schema) -> str | None:
+    """Why a query over such columns cannot be sliced part by part; None if it can."""
+    kinds = {name: kind_of(type_, name) for name, type_ in query.types(source).items()}
+    try:
+        check_cuttable(query)
+        for operator in stored_operators(query, kinds):
+            check_storable(operator)
+    except UnsupportedError as reason:
+        return str(reason)
+    return None
 
 
 def slicings(windows: dict[str, Window]) -> dict[str, dict[str, Window]]:

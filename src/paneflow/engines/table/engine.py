@@ -26,6 +26,7 @@ from paneflow.merging.flat_fat import FlatFat
 from paneflow.merging.sba import Sba
 from paneflow.planning import Plan
 from paneflow.slicing.arranged import Arranged
+from paneflow.slicing.bounds.by_time import Ends
 from paneflow.slicing.columns import read_column
 from paneflow.slicing.events import read_events
 from paneflow.slicing.layout import check_cuttable, identity_of
@@ -88,15 +89,15 @@ def _placed(query: Query, arranged: Arranged, schema: pa.Schema, plan: Plan) -> 
         return place_rows(blocks, window, label, least, counts, events.keys, schema)
 
 
-def finish(query: Query, slices: Slices, plan: Plan) -> pa.Table:
-    """The rows that slices amount to."""
+def finish(query: Query, slices: Slices, plan: Plan, ends_in: Ends = (None, None)) -> pa.Table:
+    """The rows that slices amount to; of sliding windows those alone that end in a span."""
     check_cuttable(query)
     slices.require(identity_of(query), query)
     schema = query.result_schema(slices.source)
     _check_laws(query, slices.source, plan.merge)
     if slices.table.num_rows == 0:
         return schema.empty_table()
-    return _rows(query, *read_slices(query, slices), schema, slices.source, plan)
+    return _rows(query, *read_slices(query, slices, ends_in), schema, slices.source, plan)
 
 
 def _rows(

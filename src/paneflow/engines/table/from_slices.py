@@ -13,6 +13,7 @@ from paneflow.aggregates.values import kind_of
 from paneflow.engines.table.store import Positions, Runs, Store
 from paneflow.slicing.arranged import Arranged
 from paneflow.slicing.bounds import find_ranges
+from paneflow.slicing.bounds.by_time import Ends
 from paneflow.slicing.bounds.ranges import Found, Ranges
 from paneflow.slicing.columns import Column, read_column
 from paneflow.slicing.events import Part, order_events
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 
 def read_slices(
-    query: Query, slices: Slices
+    query: Query, slices: Slices, ends_in: Ends
 ) -> tuple[pa.Table, list[tuple[Store, Mapping[str, Window]]]]:
     """The distinct keys, and for each slicing a store of its slices with its windows."""
     table = slices.table.combine_chunks()
@@ -50,7 +51,7 @@ def read_slices(
         events = order_events(codes[rows], keys, start[rows], last[rows])
         mine = events.arrange(rows)
         (part,) = events.parts(1)
-        store = SliceStore(query, slicing, part, table, mine, slices.source)
+        store = SliceStore(query, slicing, part, table, mine, slices.source, ends_in)
         work.append((store, windows))
     return keys, work
 
@@ -66,9 +67,11 @@ class SliceStore:
         table: pa.Table,
         rows: Array,
         source: pa.Schema,
+        ends_in: Ends,
     ) -> None:
         kinds = {name: kind_of(type_, name) for name, type_ in query.types(source).items()}
         self.part = part
+        self._ends_in = ends_in
         self._rows = rows
         self._table = table.take(pa.array(rows))
         self._operators = stored_operators(query, kinds)
@@ -80,7 +83,7 @@ class SliceStore:
 
     def ranges(self, windows: Sequence[Window]) -> Found:
         # A slice lies wholly inside or outside each window, so its start can stand for it.
-        found = find_ranges(windows, self.part, Arranged(self.part.events, {}))
+        found = find_ranges(windows, self.part, Arranged(self.part.events, {}), self._ends_in)
         if self._interleaved:
             self._put_in_order(found.ranges.between(0, found.ends[0]))
         return found

@@ -12,6 +12,7 @@ from typing import Any
 
 from paneflow.slicing.arranged import Arranged
 from paneflow.slicing.bounds import by_event, by_mark, by_step, by_time
+from paneflow.slicing.bounds.by_time import Ends
 from paneflow.slicing.bounds.ranges import Found, Ranges
 from paneflow.slicing.events import Part
 from paneflow.windows import (
@@ -39,14 +40,16 @@ FINDERS: dict[type[Window], Finder] = {
 }
 
 
-def find_ranges(windows: Sequence[Window], part: Part, columns: Arranged) -> Found:
+def find_ranges(
+    windows: Sequence[Window], part: Part, columns: Arranged, ends_in: Ends = (None, None)
+) -> Found:
     """The windows of a part, key by key, for each of the windows asked for."""
     sliding = [window for window in windows if isinstance(window, Sliding)]
     if len(sliding) == len(windows):
-        return by_time.sliding(sliding, part)
+        return by_time.sliding(sliding, part, ends_in)
     return Found.joined(
         [
-            by_time.sliding([window], part).ranges
+            by_time.sliding([window], part, ends_in).ranges
             if isinstance(window, Sliding)
             else _finder(window)(window, part, columns)
             for window in windows

@@ -10,20 +10,35 @@ import numpy as np
 from paneflow.slicing.arranged import Arranged
 from paneflow.slicing.bounds.ranges import Found, Ranges
 from paneflow.slicing.events import Part
+from paneflow.slicing.times import FARTHEST
 from paneflow.windows import Session, SlideByTime, Sliding
 
 compiled = numba.njit(nogil=True, cache=True)
 
 
-def sliding(windows: Sequence[Sliding], part: Part) -> Found:
+Ends = tuple[int | None, int | None]
+"""Of sliding windows only those that end after the first and not after the second."""
+
+
+def sliding(windows: Sequence[Sliding], part: Part, ends_in: Ends = (None, None)) -> Found:
     """All windows that reach an event of their key, for many sliding windows in one call."""
     t, offsets = part.t, part.offsets
-    sizes = [(w.range.value, w.slide.value, w.offset.value) for w in windows]
-    bounds = np.array(sizes, np.int64).reshape(-1, 3)
+    sizes = [
+        (w.range.value, w.slide.value, w.offset.value, *_numbers(w, *ends_in)) for w in windows
+    ]
+    bounds = np.array(sizes, np.int64).reshape(-1, 5)
     room = Ranges.room(_sliding_room(t, offsets, bounds))
     ends = np.empty(len(windows), np.int64)
     _sliding(t, offsets, bounds, room.key, room.seq, room.lo, room.hi, ends)
     return Found(room.first(int(ends[-1])), ends.tolist())
+
+
+def _numbers(window: Sliding, after: int | None, until: int | None) -> tuple[int, int]:
+    """The first and the last number of windows that end after one time and until another."""
+    reach = window.offset.value + window.range.value
+    first = -FARTHEST if after is None else (after - reach) // window.slide.value + 1
+    last = FARTHEST if until is None else (until - reach) // window.slide.value
+    return first, last
 
 
 def slide_by_time(window: SlideByTime, part: Part, columns: Arranged) -> Ranges:
@@ -47,13 +62,13 @@ def _sliding_room(t, offsets, bounds):  # type: ignore[no-untyped-def]
     """No fewer windows than there can be."""
     total = 0
     for b in range(len(bounds)):
-        reach, slide, offset = bounds[b]
+        reach, slide, offset, least, most = bounds[b]
         overlap = (reach - 1) // slide + 1
         for k in range(len(offsets) - 1):
             events = offsets[k + 1] - offsets[k]
             if events > 0:
-                first = (t[offsets[k]] - offset - reach) // slide + 1
-                last = (t[offsets[k + 1] - 1] - offset) // slide
+                first = max(least, (t[offsets[k]] - offset - reach) // slide + 1)
+                last = min(most, (t[offsets[k + 1] - 1] - offset) // slide)
                 # Both are bounds; a sparse key has far fewer windows than its span has room for.
                 total += max(0, min(last - first + 1, events * overlap))
     return total
@@ -99,7 +114,7 @@ def _reach(t, i, end, bound, guess):  # type: ignore[no-untyped-def]
 def _sliding(t, offsets, bounds, key, seq, lo, hi, ends):  # type: ignore[no-untyped-def]
     found = 0
     for n in range(len(bounds)):
-        reach, slide, offset = bounds[n]
+        reach, slide, offset, least, most = bounds[n]
         for k in range(len(offsets) - 1):
             end = offsets[k + 1]
             a = offsets[k]
@@ -107,9 +122,9 @@ def _sliding(t, offsets, bounds, key, seq, lo, hi, ends):  # type: ignore[no-unt
             if a == end:
                 continue
             leap = 0
-            w = (t[a] - offset - reach) // slide + 1
+            w = max(least, (t[a] - offset - reach) // slide + 1)
             start = offset + w * slide
-            while True:
+            while w <= most:
                 begin = a
                 a = _reach(t, a, end, start, leap)
                 if a == end:
@@ -118,8 +133,8 @@ def _sliding(t, offsets, bounds, key, seq, lo, hi, ends):  # type: ignore[no-unt
                     # Nothing here: go on to the first window that reaches the next event.
                     w = (t[a] - offset - reach) // slide + 1
                     start = offset + w * slide
-                    if t[a] < start:
-                        # The event lies in the gap between two windows.
+                    if t[a] < start or w > most:
+                        # The event lies in the gap between two windows, or behind the last.
                         continue
                 b = max(a, b)
                 before = b

