@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from bench import defined, many_windows, report, tables
@@ -14,7 +15,12 @@ from bench.cases import Case, Figure
 from bench.contestants import CONTESTANTS, Contestant
 from bench.data import events, key_ranges, rows_of
 from bench.measuring import Measured, Task, measure
+from bench.merging import fiba, handover, latency, out_of_order, rolling, throughput, windows
+from bench.merging.operators import maximum
 from bench.showing import sheets, targets
+from paneflow.aggregates.operator import Array, Operator
+from paneflow.merging.fiba import Fiba
+from paneflow.merging.sba import SBA
 
 
 @pytest.fixture(autouse=True)
@@ -128,3 +134,79 @@ def test_figures_are_written_with_the_machine(results: Path) -> None:
     written = json.loads(report.write("some", [1, 2]).read_text())
     assert written["figures"] == [1, 2]
     assert written["machine"]["versions"]["polars"]
+
+
+NARROW = 40
+
+
+@pytest.fixture(scope="module")
+def numbers() -> Array:
+    return np.random.default_rng(1).normal(size=1000)
+
+
+def test_merge_benches_slide_as_they_say(numbers: Array) -> None:
+    """A loop slides by several at once, and by time; both leave what the window holds."""
+    loops = (
+        (windows.Slides(SBA, single=False), (NARROW, 10, 0, 1000), 990),
+        (windows.TimeSlides(SBA), (2 * NARROW, np.arange(0, 2000, 2), 0, 1000), 999),
+    )
+    for loop, arguments, last in loops:
+        with windows.Opened("sba", maximum(), NARROW) as opened:
+            run = opened.kernel("slides", loop)
+            run(*opened.window.state, *arguments, numbers, *opened.out)
+            assert opened.out[0][last] == numbers[-NARROW:].max()
+            assert len(opened.window) == NARROW
+
+
+def test_merge_benches_time_what_they_say(numbers: Array) -> None:
+    assert windows.seconds_to_slide("sba", maximum(), NARROW, numbers) > 0
+    assert (windows.cycles_of_slides("sba", maximum(), NARROW, numbers) > 0).all()
+    assert (windows.cycles_of_evictions("sba", maximum(), NARROW, 10, 5, numbers) > 0).all()
+
+
+def test_fiba_is_given_entries_at_a_distance(
+    numbers: Array, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each newcomer has exactly so many entries before it."""
+    opened: list[Fiba] = []
+
+    def run(operator: Operator, window: Fiba, cuts: Array, times: Array, values: Array) -> float:
+        opened.append(window)
+        for cut, t, value in zip(cuts.tolist(), times.tolist(), values.tolist(), strict=True):
+            window.bulk_evict(cut)
+            window.insert(t, value)
+            newest = fiba.SPREAD * NARROW
+            assert window.range_query(t + 1, newest) == (numbers[NARROW - 7 : NARROW].max(),)
+            assert len(window) == NARROW
+        return 1.0
+
+    monkeypatch.setattr(fiba, "_run", run)
+    fiba.seconds_at_distance(maximum(), NARROW, 7, numbers[: NARROW + 20])
+    assert len(opened) == 1
+
+
+def test_the_least_of_several_times_counts() -> None:
+    runs = iter([np.array([3, 9, 3]), np.array([4, 3, 3]), np.array([3, 3, 80])])
+    assert latency.least(lambda: next(runs), 3).tolist() == [3, 3, 3]
+
+
+def test_merge_figures_are_drawn(results: Path) -> None:
+    curve, row = [(10.0, 1.0), (90.0, 1e-6)], {8: 1.0, 64: 2.0}
+    grids = {key: {"sba": row, "polars": row} for key in ("range", "slide", "minutes")}
+    throughput.draw(grids)
+    latency.draw({"curves": dict.fromkeys((*latency.NAMES, "floor"), curve)})
+    out_of_order.draw({"distance": {"fiba": row}, "evictions": {"fiba": row, "sba": row}})
+    rates = {64: {"sba": 1.0, "pba": 1.2}}
+    handover.draw({"range": {"log-sum-exp": rates}, "cost": [{"ns": 1.0, "ratio": 0.5}]})
+    drawn = sorted(path.name for path in results.glob("merging-*.svg"))
+    parts = ("handover", "latency", "out-of-order", "throughput")
+    assert drawn == [f"merging-{part}.svg" for part in parts]
+
+
+def test_merge_targets_are_judged() -> None:
+    row = {"memcpy": 2000.0, "paneflow": 400.0, "polars": 50.0, "pandas": 20.0}
+    assert [holds for holds, _ in rolling.targets({1024: row})] == [True, False, True]
+    figures = {"range": {"moment sketch": {1 << 15: {"sba": 1.0, "pba": 0.9}}}}
+    assert list(handover.targets(figures)) == [
+        (False, "moment sketch, range 32,768: PBA is 0.90 times as fast as SBA (1)")
+    ]

@@ -28,7 +28,7 @@ def cycles(typing_context):  # type: ignore[no-untyped-def]
 @njit(nogil=True)
 def read_cycles():  # type: ignore[no-untyped-def]
     """The counter, for Python."""
-    return cycles()
+    return cycles()  # type: ignore[call-arg]
 
 
 def nanoseconds_per_cycle() -> float:
@@ -43,7 +43,7 @@ def nanoseconds_per_cycle() -> float:
 def _floor(values, kept, spent):  # type: ignore[no-untyped-def]
     r = values[0]
     for i in range(len(values)):
-        before = cycles()
+        before: int = cycles()  # type: ignore[call-arg]
         r = max(r, values[i])
         kept[i & 1023] = r
         spent[i] = cycles() - before

@@ -106,7 +106,7 @@ def together(operator: Operator) -> dict[str, float]:
 
 def run(quick: bool) -> tuple[Figures, list[Sheet]]:
     """By range, by cost, and what making arrays costs two threads."""
-    figures = {
+    figures: Figures = {
         "range": by_range(quick),
         "cost": by_cost(quick),
         "arrays": together(replace(moments(), combine_into=None)),

@@ -108,12 +108,14 @@ def columns(values: Array, size: int, step: int) -> Callable[[], Any]:
 
 def in_pandas(values: Array, size: int, step: int) -> Callable[[], Any]:
     """Its rolling maximum."""
-    return lambda series=pd.Series(values): series.rolling(size, step=step).max()
+    series = pd.Series(values)
+    return lambda: series.rolling(size, step=step).max()
 
 
 def in_polars(values: Array, size: int, step: int) -> Callable[[], Any]:
     """Its rolling maximum, of which every so many are taken."""
-    return lambda series=pl.Series(values): series.rolling_max(size).gather_every(step)
+    series = pl.Series(values)
+    return lambda: series.rolling_max(size).gather_every(step)
 
 
 def in_duckdb(values: Array, size: int, step: int) -> Callable[[], Any]:

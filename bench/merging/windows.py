@@ -110,7 +110,7 @@ class TimedSlides:
 
 @dataclass(frozen=True)
 class Evictions:
-    """Writes the loop that drops many at once, asks, and fills up again; only the first is timed."""
+    """Writes the loop that drops many and asks, timed, then fills up again, not timed."""
 
     algorithm: Algorithm
 
@@ -164,7 +164,9 @@ class Opened:
         return kernel(self.operator, name, loop, before)
 
 
-def seconds_to_slide(name: str, operator: Operator, size: int, values: Array, step: int = 1) -> float:
+def seconds_to_slide(
+    name: str, operator: Operator, size: int, values: Array, step: int = 1
+) -> float:
     """Seconds for sliding a full window over values, of which the first `size` fill it."""
     with Opened(name, operator, size) as opened:
         state, out = opened.window.state, opened.out

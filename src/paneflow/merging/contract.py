@@ -144,7 +144,7 @@ class Fifo:
         self.counters = np.zeros(algorithm.counters, np.int64)
         for counter, value in algorithm.initial(size).items():
             self.counters[counter] = value
-        self.rings = {name: self._ring(_power(size)) for name in algorithm.rings}
+        self.rings = {name: self._ring(power(size)) for name in algorithm.rings}
         self.cells = {name: _filled(operator, n) for name, n in algorithm.cells}
 
     def insert(self, *partial: Any) -> None:
@@ -200,9 +200,8 @@ class Fifo:
 
     def _grow(self) -> None:
         """Double the rings; positions stay, only where they are kept changes."""
-        before = self._capacity
         for name, ring in self.rings.items():
-            positions = self._live(name)
+            before, positions = len(ring[0]), self._live(name)
             wider = self._ring(2 * before)
             for new, old in zip(wider, ring, strict=True):
                 new[positions & (2 * before - 1)] = old[positions & (before - 1)]
@@ -298,5 +297,6 @@ def _filled(operator: Operator, n: int) -> Partials:
     return cells
 
 
-def _power(n: int) -> int:
+def power(n: int) -> int:
+    """The least power of two, from 2 on, that is at least n."""
     return 1 << max(n - 1, 1).bit_length()

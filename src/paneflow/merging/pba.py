@@ -30,7 +30,7 @@ import numpy as np
 from paneflow.aggregates.kernels import Shape, kernel
 from paneflow.aggregates.operator import Array, Operator, Partials
 from paneflow.merging.atomics import publish
-from paneflow.merging.contract import Algorithm, Fifo, FifoMerger, MergeLoop
+from paneflow.merging.contract import Algorithm, Fifo, FifoMerger, MergeLoop, power
 from paneflow.merging.cost import nanoseconds
 from paneflow.merging.sba import SBA
 
@@ -48,7 +48,7 @@ INSERTED, SUMMED, CUMULATED, STOP = 16, 32, 40, 48
 
 
 def text(shape: Shape, state: str) -> str:
-    """Ring a: as in SBA; g, h: heads and tails of chunks; e: the tail that is being filled.
+    """Ring a: as in SBA; g, h: heads and tails of chunks, by number; e: the tail being filled.
 
     b: all behind the front's chunk, and the answer. m[2]: chunk size; m[3]: start of the chunk
     that is being filled; m[4]: end of the chunk in which the window starts; m[5]: where b starts;
@@ -86,7 +86,7 @@ def text(shape: Shape, state: str) -> str:
                 {shape.store("e", "0", "p")}
             m[1] += 1
             if m[1] - m[3] == m[2]:
-                i = m[8] & mask
+                i = m[8] & (len(h0) - 1)
                 {shape.store("h", "i", shape.load("e", "0"))}
                 m[8] += 1
                 m[3] = m[1]
@@ -110,7 +110,7 @@ def text(shape: Shape, state: str) -> str:
             {shape.store("b", "0", "identity")}
             for number in range(m[6] + 1, m[8]):
                 await_beyond(m, {SUMMED}, number)
-                i = number & mask
+                i = number & (len(h0) - 1)
                 if number == m[6] + 1 and m[7] == 0:
                     {shape.store("b", "0", shape.load("h", "i"))}
                 elif number == m[6] + 1:
@@ -171,7 +171,7 @@ def work_helpers(shape: Shape) -> str:
 @in_place
 def sum_head({state}, number, start, end):
     mask = len(a0) - 1
-    cell = number & mask
+    cell = number & (len(g0) - 1)
     if start == number * m[2]:
         {shape.store("g", "cell", "identity")}
     r = {shape.load("g", "cell")}
@@ -204,7 +204,8 @@ def work_loop(shape: Shape) -> str:
                 end = (number + 1) * m[2]
                 if not summed and (position < min(inserted, head) or m[7] == 0):
                     patience = 0
-                    sum_head({state}, number, position, min(inserted, head))
+                    if m[7] > 0:
+                        sum_head({state}, number, position, min(inserted, head))
                     position = min(inserted, head)
                     if position >= head:
                         publish(m, {SUMMED}, number + 1)
@@ -235,13 +236,16 @@ class Pba(Fifo):
         super().__init__(PBA, operator, 2 * max(size, 4))
         for counter, value in chunks(size).items():
             self.counters[counter] = value
+        for name in ("g", "h"):
+            self.rings[name] = self._ring(power(self._capacity // int(self.counters[2]) + 2))
         self._work = kernel(operator, "work", work_loop, work_helpers)
         self._start()
 
     @property
     def stored(self) -> int:
-        """How many partials are kept now: the window, two for each chunk, and three more."""
-        return len(self) + 2 * -(-len(self) // int(self.counters[2])) + 3
+        """How many partials are kept now: the window, head and tail of each chunk, three more."""
+        parts = 2 if self.counters[7] else 1
+        return len(self) + parts * -(-len(self) // int(self.counters[2])) + 3
 
     def _live(self, ring: str) -> Array:
         if ring == "a":

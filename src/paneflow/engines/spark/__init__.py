@@ -1,21 +1,24 @@
 """Spark: DataFrames in, DataFrames out, finite or streaming.
 
 Raw rows stay in the JVM where they can; slices cross into Python. `native.py` slices by Spark's own
-aggregates, `packing.py` carries what has no native form, `batch.py` answers over finite frames.
+aggregates, `packing.py` carries what has no native form, `batch.py` answers over finite frames;
+`streaming.py` over unbounded ones, whose memory is `shard_state.py`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from paneflow.engines.spark import batch
+from paneflow.engines.spark import batch, streaming
 from paneflow.engines.spark.frames import source_schema
 
 if TYPE_CHECKING:
     from paneflow.query import Query
 
 
-def over(query: Query, frame: Any, merge: str = "auto") -> Any:
-    """The rows of a query over a frame, as a frame."""
+def over(query: Query, frame: Any, merge: str = "auto", max_ahead: int | None = None) -> Any:
+    """The rows of a query over a frame, finite or streaming, as a frame."""
     source = source_schema(query, frame)
+    if frame.isStreaming:
+        return streaming.over(query, frame, source, max_ahead)
     return batch.over(query, frame, source, merge)
