@@ -66,14 +66,19 @@ class Query:
                     f"({', '.join(OWN_COLUMNS)}): rename the key column"
                 )
 
-    def over(self, table: Any, *, engine: str = "auto", merge: str = "auto") -> Any:
-        """Answer over a finite table: pyarrow, pandas, polars or a list of dicts.
+    def over(
+        self, table: Any, *, engine: str = "auto", merge: str = "auto", max_ahead: object = None
+    ) -> Any:
+        """Answer over a table: pyarrow, pandas, polars, a list of dicts, or a Spark DataFrame.
 
-        The result is of the same kind. Rows are ordered by (end, window, seq, key).
+        The result is of the same kind. Rows are ordered by (end, window, seq, key), but for those
+        of a Spark DataFrame. Over a streaming DataFrame rows come as the watermark passes;
+        `max_ahead` then leaves out events that are further ahead of the clock.
         """
         if is_spark(table):
             spark = importlib.import_module("paneflow.engines.spark")
-            return spark.over(self, table, merge=merge)
+            ahead = None if max_ahead is None else duration(max_ahead, "max_ahead", least=0).value
+            return spark.over(self, table, merge=merge, max_ahead=ahead)
         if isinstance(table, list) and not table:
             return []
         arrow, back = to_arrow(table)
@@ -81,6 +86,30 @@ class Query:
         chosen = self._plan(arrow.schema, engine, merge)
         run = importlib.import_module(f"paneflow.engines.{chosen.engine}").answer
         return back(run(self, arrow) if chosen.engine == "oracle" else run(self, arrow, chosen))
+
+    def write_stream(
+        self,
+        frame: Any,
+        sink: Any,
+        checkpoint: Any,
+        *,
+        max_ahead: object = None,
+        **trigger: Any,
+    ) -> Any:
+        """Answer over a streaming Spark DataFrame into a sink, each row exactly once.
+
+        `sink` is a folder for Parquet files, or a function of (rows as pyarrow, number of the
+        batch), which must replace what it wrote before under the same number. `trigger` is what
+        Spark's `trigger` takes, for example `availableNow=True`. Gives Spark's streaming query.
+        """
+        if not is_spark(frame) or not frame.isStreaming:
+            raise InputError(
+                f"write_stream needs a streaming Spark DataFrame, not a {type(frame).__name__}: "
+                f"read it with spark.readStream, or use query.over for finite tables"
+            )
+        spark = importlib.import_module("paneflow.engines.spark")
+        ahead = None if max_ahead is None else duration(max_ahead, "max_ahead", least=0).value
+        return spark.write_stream(self, frame, sink, checkpoint, ahead, **trigger)
 
     def slice(self, table: Any) -> Slices:
         """The query's partials over one part of the data, to store and to merge with others."""
@@ -166,8 +195,8 @@ FlatFAT where it has few, long windows
     @property
     def columns(self) -> tuple[str, ...]:
         """Every column that the query reads: the time, the key, those of windows and aggregates."""
-        readers = (*self.windows.values(), *self.aggregates.values())
-        read = [column for reader in readers for column in reader.columns]
+        read = [column for window in self.windows.values() for column in window.columns]
+        read += [column for a in self.aggregates.values() for column in a.columns]
         return tuple(dict.fromkeys([self.time, *self.key, *read]))
 
     def types(self, schema: pa.Schema) -> dict[str, pa.DataType]:

@@ -8,7 +8,7 @@ window needs. Whoever holds it keeps it in what way suits: a Spark state store, 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,7 @@ from paneflow.slicing.arranged import Arranged
 from paneflow.slicing.bounds.by_time import session
 from paneflow.slicing.events import order_events
 from paneflow.slicing.keys import encode_keys
+from paneflow.slicing.layout import identity_of
 from paneflow.slicing.slices import LAST, ROWS, SLICING, START, TIME_SLICES, Slices
 from paneflow.windows import Session, Sliding
 
@@ -70,9 +71,9 @@ class Live:
         over = self._closed_sessions(slices, watermark) | self._passed(slices, watermark)
         return slices.filter(pa.array(~over)) if over.any() else slices
 
-    def require(self, slices: pa.Table, identity: dict[str, Any]) -> None:
+    def require(self, slices: pa.Table) -> None:
         """Refuse slices of another query, or in another version's format."""
-        Slices(slices).require(identity, self._query)
+        Slices(slices).require(identity_of(self._query), self._query)
 
     def _slices(self, table: pa.Table) -> Slices:
         return Slices(table.replace_schema_metadata(self._layout.metadata))
@@ -139,12 +140,14 @@ class Live:
 
 
 def _ticks(table: pa.Table, column: str) -> Array:
-    return table.column(column).cast(pa.int64()).to_numpy()
+    ticks: Array = table.column(column).cast(pa.int64()).to_numpy()
+    return ticks
 
 
 def _equal(table: pa.Table, column: str, text: str) -> Array:
     values = table.column(column)
-    return pc.equal(values.cast(pa.string()), text).to_numpy()
+    equal: Array = pc.equal(values.cast(pa.string()), text).to_numpy()
+    return equal
 
 
 def _events(slices: pa.Table, chosen: Array) -> int:

@@ -2,7 +2,8 @@
 
 Raw rows stay in the JVM where they can; slices cross into Python. `native.py` slices by Spark's own
 aggregates, `packing.py` carries what has no native form, `batch.py` answers over finite frames;
-`streaming.py` over unbounded ones, whose memory is `shard_state.py`.
+`streaming.py` over unbounded ones, whose memory is `shard_state.py`; `sink.py` over those that end
+in a sink.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from paneflow.engines.spark import batch, streaming
 from paneflow.engines.spark.frames import source_schema
+from paneflow.engines.spark.sink import write_stream
 
 if TYPE_CHECKING:
     from paneflow.query import Query
@@ -22,3 +24,6 @@ def over(query: Query, frame: Any, merge: str = "auto", max_ahead: int | None = 
     if frame.isStreaming:
         return streaming.over(query, frame, source, max_ahead)
     return batch.over(query, frame, source, merge)
+
+
+__all__ = ["over", "write_stream"]

@@ -1,8 +1,6 @@
 """The state of one shard of keys in Spark's state store.
 
-Slices are kept in chunks, one for each batch that brought some. A chunk is written once and
-removed when no open window needs it, so that a batch writes what it brought and not the whole
-state. Many small chunks are joined now and then.
+Slices are kept in chunks (`chunked.py`), one for each batch that brought some.
 
 Reading chunks back for every batch would cost more than the merging. The worker process outlives
 a batch, so it remembers what it wrote last, under a token that the state holds as well: only if
@@ -16,13 +14,12 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
+from paneflow.engines.spark.chunked import joined, numbered, stored_after
 from paneflow.engines.spark.packing import from_bytes, to_bytes
 from paneflow.errors import InputError
-from paneflow.slicing.layout import identity_of
 from paneflow.slicing.live import Live
 
 if TYPE_CHECKING:
@@ -31,8 +28,6 @@ if TYPE_CHECKING:
 VERSION = 1
 """Of the layout below. Chunks are tables of slices, which carry a version of their own."""
 META = "version int, token string, watermark long, next long"
-CHUNK = "paneflow:chunk"
-MOST_CHUNKS = 32
 REMEMBERED = 256
 
 _memory: OrderedDict[str, pa.Table] = OrderedDict()
@@ -67,7 +62,9 @@ class ShardProcessor(StatefulProcessor):
         fresh = [from_bytes(parcel) for _, parcel in sorted(parcels, key=lambda p: p[0])]
         yield self._step(fresh, dropped, timerValues)
 
-    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Any]:
+    def handleExpiredTimer(
+        self, key: Any, timerValues: Any, expiredTimerInfo: Any
+    ) -> Iterator[Any]:
         """The watermark has moved, though the shard got nothing."""
         yield self._step([], 0, timerValues)
 
@@ -85,7 +82,7 @@ class ShardProcessor(StatefulProcessor):
                 f"go on with the paneflow that wrote it, or start from a new checkpoint"
             )
         held = self._held(token, before)
-        brought = _numbered(pa.concat_tables(fresh), number) if fresh else held.slice(0, 0)
+        brought = numbered(pa.concat_tables(fresh), number) if fresh else held.slice(0, 0)
         seen = int(timers.getCurrentWatermarkInMs()) * 1000
         watermark = seen if seen > 0 else before
         made = self._live.advance(held, brought, before, watermark)
@@ -102,36 +99,22 @@ class ShardProcessor(StatefulProcessor):
         """The slices of open windows."""
         if token in _memory:
             return _memory.pop(token)
-        parts = [_numbered(from_bytes(bytes(v[0])), k[0]) for k, v in self._chunks.iterator()]
-        if not parts:
-            return _numbered(self._layout.empty_table(), 0)
-        held = pa.concat_tables(sorted(parts, key=lambda p: p.column(CHUNK)[0].as_py()))
-        identity = identity_of(self._query)
-        self._live.require(held, identity)
+        stored = [(k[0], from_bytes(bytes(v[0]))) for k, v in self._chunks.iterator()]
+        for _, slices in stored:
+            self._live.require(slices)
+        held = joined(stored, self._layout)
         # Chunks may hold slices whose windows have all been emitted.
         return held if watermark is None else self._live.still_open(held, watermark)
 
     def _store(self, kept: pa.Table, number: int) -> pa.Table:
         """Write the chunk that this batch brought, remove chunks that are needed no more."""
-        chunk = kept.column(CHUNK).to_numpy()
-        alive = set(np.unique(chunk).tolist())
-        stored = {k[0] for k in self._chunks.keys()}  # noqa: SIM118 - not a dict
-        for gone in stored - alive:
-            self._chunks.removeKey((gone,))
-        if number in alive:
-            mine = kept.filter(pa.array(chunk == number)).drop_columns([CHUNK])
-            self._chunks.updateValue((number,), (to_bytes(mine),))
-        if len(alive) > MOST_CHUNKS:
-            for gone in alive:
-                self._chunks.removeKey((gone,))
-            whole = kept.drop_columns([CHUNK]).combine_chunks()
-            self._chunks.updateValue((number,), (to_bytes(whole),))
-            return _numbered(whole, number)
+        kept, alive, fresh = stored_after(kept, number)
+        for (stored,) in list(self._chunks.keys()):
+            if stored not in alive:
+                self._chunks.removeKey((stored,))
+        if fresh is not None:
+            self._chunks.updateValue((number,), (to_bytes(fresh),))
         return kept
-
-
-def _numbered(slices: pa.Table, number: int) -> pa.Table:
-    return slices.append_column(CHUNK, pa.array(np.full(slices.num_rows, number, np.int64)))
 
 
 def _remember(token: str, slices: pa.Table) -> None:

@@ -103,8 +103,7 @@ class _Send:
                 yield from self._parcels(events, part)
             if events.num_rows < given.num_rows:
                 # Events that are left out are counted: a parcel of none, in somebody's shard.
-                left = [[0], [part], [b""], [given.num_rows - events.num_rows], [None]]
-                yield _batch(left)
+                yield _parcel_of_none(part, given.num_rows - events.num_rows, None)
 
     def _parcels(self, events: pa.Table, part: int) -> Iterator[pa.RecordBatch]:
         slices = self.query.slice(events).table
@@ -113,7 +112,7 @@ class _Send:
         untimed = pa.nulls(parcels.num_rows, MOMENT)
         yield pa.record_batch([*parcels.columns, untimed], schema=SENT)
         latest = pc.max(events.column(self.query.time).cast(pa.timestamp("us"))).cast(pa.int64())
-        yield _batch([[0], [part], [b""], [0], [latest.as_py()]])
+        yield _parcel_of_none(part, 0, latest.as_py())
 
 
 def usable(events: pa.Table, column: str, max_ahead: int | None) -> pa.Table:
@@ -130,10 +129,11 @@ def usable(events: pa.Table, column: str, max_ahead: int | None) -> pa.Table:
     return events
 
 
-def _batch(columns: list[list[Any]]) -> pa.RecordBatch:
-    arrays = [pa.array(c, f.type) for c, f in zip(columns[:-1], PARCELS, strict=True)]
-    arrays.append(pa.array(columns[-1], pa.int64()).cast(pa.timestamp("us")).cast(MOMENT))
-    return pa.record_batch(arrays, schema=SENT)
+def _parcel_of_none(part: int, dropped: int, at: int | None) -> pa.RecordBatch:
+    """A row that only tells how many events were dropped, or the latest time."""
+    moment = pa.array([at], pa.int64()).cast(pa.timestamp("us")).cast(MOMENT)
+    values = zip(([0], [part], [b""], [dropped]), PARCELS, strict=True)
+    return pa.record_batch([*(pa.array(v, f.type) for v, f in values), moment], schema=SENT)
 
 
 @dataclass(frozen=True)

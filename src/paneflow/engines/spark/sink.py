@@ -1,0 +1,206 @@
+"""The fused sink: a stream that ends in files or in a function, answered batch by batch.
+
+Inside a micro-batch the input is a finite frame, so Spark's own aggregates can slice it, and no
+state store is needed: what is open lies in this process, and on disk beside the checkpoint. A
+batch is final when its commit has been written. Everything before that may happen twice, if the
+driver dies, and is done under the number of the batch, so that the second time replaces the
+first.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from paneflow.engines.spark.chunked import joined, numbered, stored_after
+from paneflow.engines.spark.frames import chosen, rows_schema, source_schema, spark_schema
+from paneflow.engines.spark.native import carried, slices_natively
+from paneflow.engines.spark.packing import PARCELS, from_bytes, to_bytes
+from paneflow.engines.spark.parcels import SliceParcels
+from paneflow.engines.spark.streaming import check_stream
+from paneflow.errors import InputError
+from paneflow.slicing.layout import identity_of
+from paneflow.slicing.live import Live
+from paneflow.slicing.slices import LAST
+
+if TYPE_CHECKING:
+    from paneflow.query import Query
+
+VERSION = 1
+Sink = Callable[[pa.Table, int], None]
+"""Takes a batch's rows and its number. It may be called again with the same number and rows."""
+
+
+def write_stream(
+    query: Query, frame: Any, sink: Any, checkpoint: Any, max_ahead: int | None, **trigger: Any
+) -> Any:
+    """Start the stream; `trigger` is what Spark's `trigger` takes. Gives Spark's query."""
+    source = source_schema(query, frame)
+    check_stream(query, source)
+    folder = Path(checkpoint)
+    memory = Memory(folder / "paneflow", query)
+    write = sink if callable(sink) else ParquetFiles(Path(sink), rows_schema(query, source))
+    each = EachBatch(query, source, write, memory, max_ahead)
+    writer = chosen(frame, query.columns).writeStream.foreachBatch(each)
+    if trigger:
+        writer = writer.trigger(**trigger)
+    return writer.option("checkpointLocation", str(folder / "spark")).start()
+
+
+class EachBatch:
+    """What is done with a micro-batch."""
+
+    def __init__(
+        self,
+        query: Query,
+        source: pa.Schema,
+        write: Sink,
+        memory: Memory,
+        max_ahead: int | None,
+    ) -> None:
+        self._query = query
+        self._source = source
+        self._write = write
+        self._memory = memory
+        self._max_ahead = max_ahead
+        self._layout = query.slice(source.empty_table()).table.schema
+        self._live = Live(query, self._layout)
+        self._held = joined(memory.load(), self._layout)
+        if memory.state["watermark"] is not None:
+            self._held = self._live.still_open(self._held, memory.state["watermark"])
+
+    def __call__(self, frame: Any, batch: int) -> None:
+        state = self._memory.state
+        if batch <= state["batch"]:
+            return  # committed before the driver died
+        slices, dropped = self._slices(frame)
+        seen, watermark = state["seen"], state["watermark"]
+        if slices.num_rows:
+            latest = pc.max(slices.column(LAST).cast(pa.int64())).as_py()
+            seen = latest if seen is None else max(seen, latest)
+            watermark = seen - self._query.lateness.value
+        made = self._live.advance(
+            self._held, numbered(slices, batch), state["watermark"], watermark
+        )
+        self._write(made.rows, batch)
+        self._held, alive, fresh = stored_after(made.kept, batch)
+        self._memory.commit(
+            fresh,
+            batch=batch,
+            seen=seen,
+            watermark=watermark,
+            late=state["late"] + made.late,
+            dropped=state["dropped"] + dropped,
+            chunks=sorted(alive),
+        )
+
+    def _slices(self, frame: Any) -> tuple[pa.Table, int]:
+        """The slices of a batch, and how many events were left out."""
+        from pyspark.sql import Observation, functions as F
+
+        left_out = Observation()
+        time = F.col(f"`{self._query.time}`")
+        usable = time.isNotNull()
+        if self._max_ahead is not None:
+            limit = F.timestamp_micros(F.unix_micros(F.current_timestamp()) + self._max_ahead)
+            usable = usable & (time <= limit)
+        counted = frame.observe(left_out, F.count(F.when(~usable, 1)).alias("events"))
+        events = counted.filter(usable)
+        native = slices_natively(self._query, events, self._source, self._layout, {})
+        if native is not None:
+            columns = carried(self._layout, self._query, self._source)
+            slices = native.toArrow().cast(columns).rename_columns(self._layout.names)
+            slices = slices.cast(self._layout)
+        else:
+            cut = SliceParcels(self._query, self._source, None)
+            parcels = events.mapInArrow(cut, spark_schema(PARCELS)).toArrow().sort_by("part")
+            parts = [from_bytes(parcel) for parcel in parcels.column("parcel").to_pylist()]
+            slices = pa.concat_tables([self._layout.empty_table(), *parts])
+        return slices, int(left_out.get["events"])
+
+
+class ParquetFiles:
+    """A folder with one file for each batch that has rows, under the batch's number."""
+
+    def __init__(self, folder: Path, schema: pa.Schema) -> None:
+        self._folder = folder
+        self._schema = schema
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def __call__(self, rows: pa.Table, batch: int) -> None:
+        if rows.num_rows:
+            path = self._folder / f"rows-{batch:09}.parquet"
+            draft = path.with_name(f".{path.name}.draft")
+            pq.write_table(rows.cast(self._schema), draft)
+            os.replace(draft, path)
+
+
+class Memory:
+    """The open slices and how far the stream has come, on disk.
+
+    Slices lie in chunks, one file for each batch that brought some, written once. The commit of a
+    batch names the chunks that are needed; it takes the place of the one before by a rename.
+    """
+
+    def __init__(self, folder: Path, query: Query) -> None:
+        self._folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        identity = json.loads(json.dumps(identity_of(query)))
+        commit = folder / "commit.json"
+        self.state: dict[str, Any] = {
+            "version": VERSION,
+            "query": identity,
+            "batch": -1,
+            "seen": None,
+            "watermark": None,
+            "late": 0,
+            "dropped": 0,
+            "chunks": [],
+        }
+        if commit.exists():
+            found = json.loads(commit.read_text())
+            if found["version"] != VERSION:
+                raise InputError(
+                    f"the checkpoint has version {found['version']}, and this paneflow reads "
+                    f"{VERSION}: go on with the paneflow that wrote it, or name a new checkpoint"
+                )
+            if found["query"] != identity:
+                raise InputError(
+                    f"the checkpoint belongs to another query ({found['query']}), not to "
+                    f"{identity}: name another checkpoint, or ask the same question"
+                )
+            self.state = found
+
+    def load(self) -> list[tuple[int, pa.Table]]:
+        """The chunks of the last commit."""
+        return [(n, from_bytes(self._path(n).read_bytes())) for n in self.state["chunks"]]
+
+    def commit(self, chunk: pa.Table | None, **state: Any) -> None:
+        """Write a batch's chunk, then what the stream has come to."""
+        if chunk is not None:
+            _write(self._path(state["batch"]), to_bytes(chunk))
+        before = set(self.state["chunks"])
+        self.state |= state
+        _write(self._folder / "commit.json", json.dumps(self.state).encode())
+        for gone in before - set(state["chunks"]):
+            self._path(gone).unlink(missing_ok=True)
+
+    def _path(self, number: int) -> Path:
+        return self._folder / f"slices-{number:09}.arrow"
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Replace a file as a whole, and only once it is on disk."""
+    draft = path.with_suffix(".draft")
+    with open(draft, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(draft, path)
