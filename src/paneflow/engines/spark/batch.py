@@ -1,9 +1,10 @@
 """A finite DataFrame: slices before the shuffle, windows behind it.
 
-Three ways, the first that fits: slices by Spark's own aggregates, so that only slices cross into
-Python; slices cut in Python, where an aggregate has no native form; whole events brought together
-by key, where windows cannot be sliced part by part. Slices are dealt out by key and by block of
-time (`blocks.py`), so that no key is too much for one task.
+Four ways, the first that fits: windows that do not overlap by Spark alone; slices by Spark's own
+aggregates, so that only slices cross into Python; slices cut in Python, where an aggregate has no
+native form; whole events brought together by key, where windows cannot be sliced part by part.
+Slices are dealt out by key and by block of time (`blocks.py`), so that no key is too much for one
+task.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import pyarrow.compute as pc
 from paneflow.engines.spark.blocks import BLOCK, Blocks
 from paneflow.engines.spark.frames import batches_of, chosen, rows_schema, spark_schema, table_of
 from paneflow.engines.spark.native import carried, slices_natively
+from paneflow.engines.spark.native_rows import rows_natively
 from paneflow.engines.spark.packing import PARCELS, chunks
 from paneflow.engines.spark.parcels import EventParcels, FromParcels, SliceParcels
 from paneflow.slicing.layout import not_sliceable
@@ -35,6 +37,9 @@ def over(query: Query, frame: Any, source: pa.Schema, merge: str) -> Any:
     schema = rows_schema(query, source)
     if not_sliceable(query, source) is not None:
         return _by_parcels(query, frame, EventParcels(query, source), _Answer(query, schema, merge))
+    rows = rows_natively(query, frame, source, schema)
+    if rows is not None:
+        return rows
     blocks = Blocks.of(query)
     inner, wider = query, source
     if blocks is not None:

@@ -49,12 +49,6 @@ def slices_natively(
     if any(op.name not in FORMS for op in operators):
         return None
     t = F.col("t")
-    events = frame.select(
-        _instant(query.time, source).alias("t"),
-        F.monotonically_increasing_id().alias("at"),
-        *(_column(name).alias(f"k{k}") for k, name in enumerate(query.key)),
-        *(_column(name).alias(f"v:{name}") for name in query.types(source)),
-    )
     start = F.greatest(
         *(t - F.pmod(t - phase, F.lit(step)) for phase, step in grid), F.lit(None).cast("long")
     )
@@ -64,7 +58,7 @@ def slices_natively(
         ROWS: F.count(F.lit(1)),
     }
     for columns, name in counted_columns(query).items():
-        made[name] = F.count(F.when(_present(columns), 1))
+        made[name] = F.count(F.when(present(columns), 1))
     for operator, prefix in operators.items():
         parts = FORMS[operator.name](operator)
         for component, part in zip(operator.components, parts, strict=True):
@@ -72,8 +66,10 @@ def slices_natively(
     for columns, name in sequence_columns(query).items():
         made[name] = _sequence(columns)
     keys = [F.col(f"k{k}") for k in range(len(query.key))]
-    grouped = events.groupBy(*keys, start.alias("s")).agg(
-        *(made[name].alias(f"c{k}") for k, name in enumerate(layout.names) if name in made)
+    grouped = (
+        events_of(query, frame, source)
+        .groupBy(*keys, start.alias("s"))
+        .agg(*(made[name].alias(f"c{k}") for k, name in enumerate(layout.names) if name in made))
     )
     placed = {START: F.col("s")} | further
     placed |= {f"key:{name}": key for name, key in zip(query.key, keys, strict=True)}
@@ -82,6 +78,18 @@ def slices_natively(
             (placed[name] if name in placed else F.col(f"c{k}")).alias(f"c{k}")
             for k, name in enumerate(layout.names)
         )
+    )
+
+
+def events_of(query: Query, frame: Any, source: pa.Schema) -> Any:
+    """Events under names that expressions here use: t, at (their order), k0..., v:column..."""
+    from pyspark.sql import functions as F
+
+    return frame.select(
+        _instant(query.time, source).alias("t"),
+        F.monotonically_increasing_id().alias("at"),
+        *(_column(name).alias(f"k{k}") for k, name in enumerate(query.key)),
+        *(_column(name).alias(f"v:{name}") for name in query.types(source)),
     )
 
 
@@ -149,23 +157,25 @@ def _instant(name: str, source: pa.Schema) -> Any:
     return F.coalesce(t, F.raise_error(F.lit(advice)).cast("long"))
 
 
-def _value(column: str) -> Any:
+def value_of(column: str) -> Any:
+    """A column of an event, or its time."""
     from pyspark.sql import functions as F
 
     return F.col("t") if column == TIME else F.col(f"`v:{column}`")
 
 
-def _present(columns: tuple[str, ...]) -> Any:
+def present(columns: tuple[str, ...]) -> Any:
+    """Whether an event has a value in each of the columns."""
     from pyspark.sql import functions as F
 
     present = F.lit(True)
     for column in columns:
-        present = present & _value(column).isNotNull()
+        present = present & value_of(column).isNotNull()
     return present
 
 
 def _real(operator: Operator) -> Any:
-    return _value(operator.inputs[0].column).cast("double")
+    return value_of(operator.inputs[0].column).cast("double")
 
 
 def _zeroed(total: Any) -> Any:
@@ -177,19 +187,19 @@ def _zeroed(total: Any) -> Any:
 def _minimum(operator: Operator) -> list[Any]:
     from pyspark.sql import functions as F
 
-    return [F.min(_value(operator.columns[0]))]
+    return [F.min(value_of(operator.columns[0]))]
 
 
 def _maximum(operator: Operator) -> list[Any]:
     from pyspark.sql import functions as F
 
-    return [F.max(_value(operator.columns[0]))]
+    return [F.max(value_of(operator.columns[0]))]
 
 
 def _integer_sum(operator: Operator) -> list[Any]:
     from pyspark.sql import functions as F
 
-    value = _value(operator.columns[0]).cast("long")
+    value = value_of(operator.columns[0]).cast("long")
     high, low = F.shiftright(value, 32), value.bitwiseAND(F.lit(LOW_LIMB))
     return [_zeroed(F.sum(high)), _zeroed(F.sum(low))]
 
@@ -209,16 +219,21 @@ def _deviation(operator: Operator) -> list[Any]:
     return [n, F.coalesce(F.sum(value), F.lit(0.0)), squares]
 
 
-def _log_sum(operator: Operator) -> list[Any]:
+def logarithm(value: Any) -> Any:
+    """The logarithm as geometric means take it: minus infinity of zero, NaN below."""
     from pyspark.sql import functions as F
 
-    value = _real(operator)
-    log = (
+    return (
         F.when(value > 0, F.log(value))
         .when(value == 0, F.lit(-math.inf))
         .when(value.isNotNull(), F.lit(math.nan))
     )
-    return [F.coalesce(F.sum(log), F.lit(0.0))]
+
+
+def _log_sum(operator: Operator) -> list[Any]:
+    from pyspark.sql import functions as F
+
+    return [F.coalesce(F.sum(logarithm(_real(operator))), F.lit(0.0))]
 
 
 def _product(operator: Operator) -> list[Any]:
@@ -227,40 +242,54 @@ def _product(operator: Operator) -> list[Any]:
     return [F.coalesce(F.product(_real(operator)), F.lit(1.0))]
 
 
-def _edge(earliest: bool) -> Callable[[Operator], list[Any]]:
-    def form(operator: Operator) -> list[Any]:
-        from pyspark.sql import functions as F
+def edge(column: str, earliest: bool) -> Any:
+    """The first or the last event with a value, as a struct of t, at and value."""
+    from pyspark.sql import functions as F
 
-        (column,) = operator.columns
-        event = F.struct(F.col("t"), F.col("at"), _value(column).alias("value"))
-        picked = (F.min if earliest else F.max)(F.when(_present((column,)), event))
-        return [_zeroed(picked["t"]), picked["value"]]
-
-    return form
+    event = F.struct(F.col("t"), F.col("at"), value_of(column).alias("value"))
+    return (F.min if earliest else F.max)(F.when(present((column,)), event))
 
 
-def _extreme(least: bool) -> Callable[[Operator], list[Any]]:
-    def form(operator: Operator) -> list[Any]:
-        from pyspark.sql import functions as F
+def _first(operator: Operator) -> list[Any]:
+    picked = edge(operator.columns[0], earliest=True)
+    return [_zeroed(picked["t"]), picked["value"]]
 
-        by, _, column = (i.column for i in operator.inputs)
-        sign = 1 if least else -1  # among equals the earliest, whichever end is sought
-        event = F.struct(
-            _value(by).alias("by"),
-            (F.col("t") * sign).alias("t"),
-            (F.col("at") * sign).alias("at"),
-            _value(column).alias("value"),
-        )
-        picked = (F.min if least else F.max)(F.when(_present((by, column)), event))
-        return [picked["by"], _zeroed(picked["t"] * sign), picked["value"]]
 
-    return form
+def _last(operator: Operator) -> list[Any]:
+    picked = edge(operator.columns[0], earliest=False)
+    return [_zeroed(picked["t"]), picked["value"]]
+
+
+def extreme(column: str, by: str, least: bool) -> Any:
+    """The event where `by` is least or greatest, as a struct of by, t, at and value."""
+    from pyspark.sql import functions as F
+
+    sign = 1 if least else -1  # among equals the earliest, whichever end is sought
+    event = F.struct(
+        value_of(by).alias("by"),
+        (F.col("t") * sign).alias("t"),
+        (F.col("at") * sign).alias("at"),
+        value_of(column).alias("value"),
+    )
+    return (F.min if least else F.max)(F.when(present((by, column)), event))
+
+
+def _arg_min(operator: Operator) -> list[Any]:
+    by, _, column = (i.column for i in operator.inputs)
+    picked = extreme(column, by, least=True)
+    return [picked["by"], _zeroed(picked["t"]), picked["value"]]
+
+
+def _arg_max(operator: Operator) -> list[Any]:
+    by, _, column = (i.column for i in operator.inputs)
+    picked = extreme(column, by, least=False)
+    return [picked["by"], _zeroed(-picked["t"]), picked["value"]]
 
 
 def _regression(operator: Operator) -> list[Any]:
     from pyspark.sql import functions as F
 
-    y, x = (_value(i.column).cast("double") for i in operator.inputs)
+    y, x = (value_of(i.column).cast("double") for i in operator.inputs)
     parts = [F.regr_avgy(y, x), F.regr_avgx(y, x), F.regr_sxx(y, x), F.regr_sxy(y, x)]
     return [F.regr_count(y, x), *(F.coalesce(part, F.lit(0.0)) for part in parts)]
 
@@ -269,9 +298,9 @@ def _sequence(columns: tuple[str, ...]) -> Any:
     """Every event's values in total order."""
     from pyspark.sql import functions as F
 
-    values = [_value(c).alias(f"value_{k}") for k, c in enumerate(columns)]
+    values = [value_of(c).alias(f"value_{k}") for k, c in enumerate(columns)]
     event = F.struct(F.col("t").alias("time"), F.col("at"), *values)
-    ordered = F.array_sort(F.collect_list(F.when(_present(columns), event)))
+    ordered = F.array_sort(F.collect_list(F.when(present(columns), event)))
     names = ["time", *(f"value_{k}" for k in range(len(columns)))]
     return F.transform(ordered, lambda e: F.struct(*(e[name].alias(name) for name in names)))
 
@@ -284,10 +313,10 @@ FORMS: dict[str, Callable[[Operator], list[Any]]] = {
     "deviation": _deviation,
     "log_sum": _log_sum,
     "product": _product,
-    "first": _edge(earliest=True),
-    "last": _edge(earliest=False),
-    "arg_min": _extreme(least=True),
-    "arg_max": _extreme(least=False),
+    "first": _first,
+    "last": _last,
+    "arg_min": _arg_min,
+    "arg_max": _arg_max,
     "linear_regression": _regression,
 }
 """Spark's aggregates that give an operator's components, by the operator's name."""

@@ -1,0 +1,141 @@
+"""Windows that do not overlap, answered by Spark alone.
+
+Each event is then in one window at most, a slice is a window, and there is nothing to merge: if
+every aggregate is one of Spark's own, no row crosses into Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from paneflow.aggregates.aggregate import Aggregate
+from paneflow.aggregates.values import Kind, kind_of
+from paneflow.engines.spark.frames import spark_schema
+from paneflow.engines.spark.native import (
+    edge,
+    events_of,
+    extreme,
+    logarithm,
+    present,
+    value_of,
+)
+from paneflow.windows import Sliding
+
+if TYPE_CHECKING:
+    from paneflow.query import Query
+
+
+def rows_natively(query: Query, frame: Any, source: pa.Schema, schema: pa.Schema) -> Any | None:
+    """The rows of a query with one window that does not overlap; None if it has another."""
+    from pyspark.sql import functions as F
+
+    (label, window), *more = query.windows.items()
+    if more or not isinstance(window, Sliding) or window.slide.value < window.range.value:
+        return None
+    if any(a.name not in RESULTS or getattr(a, "exact", False) for a in query.aggregates.values()):
+        return None
+    if frame.sparkSession.conf.get("spark.sql.ansi.enabled") != "true":
+        return None  # integer sums would overflow in silence
+    kinds = {name: kind_of(type_, name) for name, type_ in query.types(source).items()}
+    offset, slide, reach = window.offset.value, window.slide.value, window.range.value
+    since = F.col("t") - F.lit(offset)
+    begin = F.col("t") - F.pmod(since, F.lit(slide))
+    events = events_of(query, frame, source)
+    if slide > reach:
+        events = events.filter(F.pmod(since, F.lit(slide)) < F.lit(reach))
+    keys = [F.col(f"k{k}").alias(name) for k, name in enumerate(query.key)]
+    grouped = events.groupBy(*(f"k{k}" for k in range(len(keys))), begin.alias("s")).agg(
+        *(RESULTS[a.name](a, kinds).alias(f"r{i}") for i, a in enumerate(query.aggregates.values()))
+    )
+    start = F.col("s")
+    rows = [
+        F.lit(label).alias("window"),
+        *keys,
+        F.expr(f"(s - {offset}L) div {slide}L").alias("seq"),
+        _moment(start, schema.field("start").type).alias("start"),
+        _moment(start + F.lit(reach), schema.field("end").type).alias("end"),
+        *(F.col(f"r{i}").alias(name) for i, name in enumerate(query.aggregates)),
+    ]
+    types = {field.name: field.dataType for field in spark_schema(schema).fields}
+    made = grouped.select(*rows)
+    return made.select(*(F.col(f"`{n}`").cast(types[n]).alias(n) for n in schema.names))
+
+
+def _moment(ticks: Any, type_: pa.DataType) -> Any:
+    """int64 as the time column's type."""
+    from pyspark.sql import functions as F
+
+    if not pa.types.is_timestamp(type_):
+        return ticks
+    if type_.tz is not None:
+        return F.timestamp_micros(ticks)
+    epoch = F.to_timestamp_ntz(F.lit("1970-01-01 00:00:00"))
+    return F.timestamp_add("MICROSECOND", ticks, epoch)
+
+
+def _count(a: Aggregate, kinds: dict[str, Kind]) -> Any:
+    from pyspark.sql import functions as F
+
+    return F.count(F.when(present(a.columns), 1))
+
+
+def _sum(a: Aggregate, kinds: dict[str, Kind]) -> Any:
+    from pyspark.sql import functions as F
+
+    return F.sum(_number(a, kinds))
+
+
+def _mean(a: Aggregate, kinds: dict[str, Kind]) -> Any:
+    from pyspark.sql import functions as F
+
+    if kinds[a.columns[0]] is Kind.FLOAT:
+        return F.avg(value_of(a.columns[0]).cast("double"))
+    # Spark would sum integers as floats.
+    exact = F.sum(value_of(a.columns[0]).cast("decimal(20,0)")).cast("double")
+    return exact / F.count(value_of(a.columns[0]))
+
+
+def _geometric_mean(a: Aggregate, kinds: dict[str, Kind]) -> Any:
+    from pyspark.sql import functions as F
+
+    return F.exp(F.avg(logarithm(value_of(a.columns[0]).cast("double"))))
+
+
+def _number(a: Aggregate, kinds: dict[str, Kind]) -> Any:
+    whole = kinds[a.columns[0]] is Kind.INTEGER
+    return value_of(a.columns[0]).cast("long" if whole else "double")
+
+
+def _of_spark(name: str, real: bool) -> Callable[[Aggregate, dict[str, Kind]], Any]:
+    """One of Spark's aggregates of a single column."""
+
+    def form(a: Aggregate, kinds: dict[str, Kind]) -> Any:
+        from pyspark.sql import functions as F
+
+        value = value_of(a.columns[0])
+        return getattr(F, name)(value.cast("double") if real else value)
+
+    return form
+
+
+RESULTS: dict[str, Callable[[Any, dict[str, Kind]], Any]] = {
+    "count": _count,
+    "sum": _sum,
+    "mean": _mean,
+    "min": _of_spark("min", real=False),
+    "max": _of_spark("max", real=False),
+    "var": _of_spark("var_samp", real=True),
+    "std": _of_spark("stddev_samp", real=True),
+    "var_pop": _of_spark("var_pop", real=True),
+    "std_pop": _of_spark("stddev_pop", real=True),
+    "product": _of_spark("product", real=True),
+    "geometric_mean": _geometric_mean,
+    "first": lambda a, kinds: edge(a.columns[0], earliest=True)["value"],
+    "last": lambda a, kinds: edge(a.columns[0], earliest=False)["value"],
+    "arg_min": lambda a, kinds: extreme(a.columns[0], a.columns[1], least=True)["value"],
+    "arg_max": lambda a, kinds: extreme(a.columns[0], a.columns[1], least=False)["value"],
+}
+"""Spark's own form of an aggregate, by its name."""
