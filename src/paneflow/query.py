@@ -165,6 +165,10 @@ FlatFAT where it has few, long windows
         """The same question by another key."""
         return Query(self.windows, self.aggregates, key, self.time, self.lateness)
 
+    def with_windows(self, windows: Mapping[str, Window]) -> Query:
+        """The same question of other windows."""
+        return Query(windows, self.aggregates, self.key, self.time, self.lateness)
+
     def check(self, schema: pa.Schema) -> None:
         """Refuse a table that does not fit, before anything is computed."""
         wanted = {self.time: "the time"} | dict.fromkeys(self.key, "a key")

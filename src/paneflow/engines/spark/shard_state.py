@@ -1,6 +1,7 @@
 """The state of one shard of keys in Spark's state store.
 
-Slices are kept in chunks (`chunked.py`), one for each batch that brought some.
+Slices are kept in chunks (`chunked.py`), one for each batch that brought some. Events that windows
+need as they are, and the marks of their keys, are written as a whole.
 
 Reading chunks back for every batch would cost more than the merging. The worker process outlives
 a batch, so it remembers what it wrote last, under a token that the state holds as well: only if
@@ -20,7 +21,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from paneflow.engines.spark.chunked import joined, numbered, stored_after
 from paneflow.engines.spark.packing import from_bytes, to_bytes
 from paneflow.errors import InputError
-from paneflow.slicing.live import Live
+from paneflow.slicing.stream import Held, OpenWindows
 
 if TYPE_CHECKING:
     from paneflow.query import Query
@@ -28,24 +29,26 @@ if TYPE_CHECKING:
 VERSION = 1
 """Of the layout below. Chunks are tables of slices, which carry a version of their own."""
 META = "version int, token string, watermark long, next long"
+WHOLE = "events binary, marks binary"
 REMEMBERED = 256
 
-_memory: OrderedDict[str, pa.Table] = OrderedDict()
+_memory: OrderedDict[str, Held] = OrderedDict()
 
 
 class ShardProcessor(StatefulProcessor):
-    """Slices in, rows out, for each shard."""
+    """Parcels in, rows out, for each shard."""
 
-    def __init__(self, query: Query, layout: pa.Schema) -> None:
+    def __init__(self, query: Query, source: pa.Schema) -> None:
         self._query = query
-        self._layout = layout
+        self._source = source
 
     def init(self, handle: Any) -> None:
         """Open the state."""
-        self._live = Live(self._query, self._layout)
+        self._open = OpenWindows(self._query, self._source)
         self._handle = handle
         self._meta = handle.getValueState("meta", META)
         self._chunks = handle.getMapState("chunks", "number long", "slices binary")
+        self._whole = handle.getValueState("whole", WHOLE)
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Any]:
         """Take the parcels of a batch."""
@@ -59,8 +62,8 @@ class ShardProcessor(StatefulProcessor):
                     parcels.append((part, bytes(parcel)))
                 else:
                     dropped += int(events)
-        fresh = [from_bytes(parcel) for _, parcel in sorted(parcels, key=lambda p: p[0])]
-        yield self._step(fresh, dropped, timerValues)
+        sent = [from_bytes(parcel) for _, parcel in sorted(parcels, key=lambda p: p[0])]
+        yield self._step(sent, dropped, timerValues)
 
     def handleExpiredTimer(
         self, key: Any, timerValues: Any, expiredTimerInfo: Any
@@ -71,7 +74,7 @@ class ShardProcessor(StatefulProcessor):
     def close(self) -> None:
         """Nothing is held open."""
 
-    def _step(self, fresh: list[pa.Table], dropped: int, timers: Any) -> Any:
+    def _step(self, sent: list[pa.Table], dropped: int, timers: Any) -> Any:
         import pandas as pd
 
         meta = self._meta.get() if self._meta.exists() else None
@@ -81,43 +84,49 @@ class ShardProcessor(StatefulProcessor):
                 f"the stream's state has version {version}, and this paneflow reads {VERSION}: "
                 f"go on with the paneflow that wrote it, or start from a new checkpoint"
             )
-        held = self._held(token, before)
-        brought = numbered(pa.concat_tables(fresh), number) if fresh else held.slice(0, 0)
+        slices, events = self._open.received(sent)
         seen = int(timers.getCurrentWatermarkInMs()) * 1000
         watermark = seen if seen > 0 else before
-        made = self._live.advance(held, brought, before, watermark)
-        kept = self._store(made.kept, number)
+        rows, held, late = self._open.advance(
+            self._held(token, before), numbered(slices, number), events, before, watermark
+        )
+        held = self._store(held, number)
         token = uuid.uuid4().hex
         self._meta.update((VERSION, token, watermark, number + 1))
-        _remember(token, kept)
-        if kept.num_rows:
+        _remember(token, held)
+        if held.slices.num_rows or held.events.num_rows:
             self._handle.registerTimer(max(seen // 1000, 0) + 1)
-        rows = to_bytes(made.rows) if made.rows.num_rows else b""
-        return pd.DataFrame({"late": [made.late], "dropped": [dropped], "rows": [rows]})
+        packed = to_bytes(rows) if rows.num_rows else b""
+        return pd.DataFrame({"late": [late], "dropped": [dropped], "rows": [packed]})
 
-    def _held(self, token: str, watermark: int | None) -> pa.Table:
-        """The slices of open windows."""
+    def _held(self, token: str, watermark: int | None) -> Held:
+        """What the shard remembers."""
         if token in _memory:
             return _memory.pop(token)
         stored = [(k[0], from_bytes(bytes(v[0]))) for k, v in self._chunks.iterator()]
         for _, slices in stored:
-            self._live.require(slices)
-        held = joined(stored, self._layout)
+            self._open.require(slices)
         # Chunks may hold slices whose windows have all been emitted.
-        return held if watermark is None else self._live.still_open(held, watermark)
+        slices = self._open.still_open(joined(stored, self._open.layout), watermark)
+        if not self._whole.exists():
+            return Held(slices, self._source.empty_table(), None)
+        events, marks = (from_bytes(bytes(data)) for data in self._whole.get())
+        return Held(slices, events, marks)
 
-    def _store(self, kept: pa.Table, number: int) -> pa.Table:
+    def _store(self, held: Held, number: int) -> Held:
         """Write the chunk that this batch brought, remove chunks that are needed no more."""
-        kept, alive, fresh = stored_after(kept, number)
+        slices, alive, fresh = stored_after(held.slices, number)
         for (stored,) in list(self._chunks.keys()):
             if stored not in alive:
                 self._chunks.removeKey((stored,))
         if fresh is not None:
             self._chunks.updateValue((number,), (to_bytes(fresh),))
-        return kept
+        if held.marks is not None:
+            self._whole.update((to_bytes(held.events), to_bytes(held.marks)))
+        return Held(slices, held.events, held.marks)
 
 
-def _remember(token: str, slices: pa.Table) -> None:
-    _memory[token] = slices
+def _remember(token: str, held: Held) -> None:
+    _memory[token] = held
     while len(_memory) > REMEMBERED:
         _memory.popitem(last=False)

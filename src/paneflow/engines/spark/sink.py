@@ -27,8 +27,8 @@ from paneflow.engines.spark.parcels import SliceParcels
 from paneflow.engines.spark.streaming import check_stream
 from paneflow.errors import InputError
 from paneflow.slicing.layout import identity_of
-from paneflow.slicing.live import Live
 from paneflow.slicing.slices import LAST
+from paneflow.slicing.stream import Held, OpenWindows
 
 if TYPE_CHECKING:
     from paneflow.query import Query
@@ -70,39 +70,39 @@ class EachBatch:
         self._write = write
         self._memory = memory
         self._max_ahead = max_ahead
-        self._layout = query.slice(source.empty_table()).table.schema
-        self._live = Live(query, self._layout)
-        self._held = joined(memory.load(), self._layout)
-        if memory.state["watermark"] is not None:
-            self._held = self._live.still_open(self._held, memory.state["watermark"])
+        self._open = OpenWindows(query, source)
+        slices, events, marks = memory.load(self._open.layout, source)
+        slices = self._open.still_open(slices, memory.state["watermark"])
+        self._held = Held(slices, events, marks)
 
     def __call__(self, frame: Any, batch: int) -> None:
         state = self._memory.state
         if batch <= state["batch"]:
             return  # committed before the driver died
-        slices, dropped = self._slices(frame)
+        slices, events, latest, dropped = self._brought(frame)
         seen, watermark = state["seen"], state["watermark"]
-        if slices.num_rows:
-            latest = pc.max(slices.column(LAST).cast(pa.int64())).as_py()
+        if latest is not None:
             seen = latest if seen is None else max(seen, latest)
             watermark = seen - self._query.lateness.value
-        made = self._live.advance(
-            self._held, numbered(slices, batch), state["watermark"], watermark
+        rows, held, late = self._open.advance(
+            self._held, numbered(slices, batch), events, state["watermark"], watermark
         )
-        self._write(made.rows, batch)
-        self._held, alive, fresh = stored_after(made.kept, batch)
+        self._write(rows, batch)
+        kept, alive, fresh = stored_after(held.slices, batch)
+        self._held = Held(kept, held.events, held.marks)
         self._memory.commit(
             fresh,
+            self._held,
             batch=batch,
             seen=seen,
             watermark=watermark,
-            late=state["late"] + made.late,
+            late=state["late"] + late,
             dropped=state["dropped"] + dropped,
             chunks=sorted(alive),
         )
 
-    def _slices(self, frame: Any) -> tuple[pa.Table, int]:
-        """The slices of a batch, and how many events were left out."""
+    def _brought(self, frame: Any) -> tuple[pa.Table, pa.Table, int | None, int]:
+        """A batch's slices and events, its latest time, and how many events were left out."""
         from pyspark.sql import Observation, functions as F
 
         left_out = Observation()
@@ -112,18 +112,29 @@ class EachBatch:
             limit = F.timestamp_micros(F.unix_micros(F.current_timestamp()) + self._max_ahead)
             usable = usable & (time <= limit)
         counted = frame.observe(left_out, F.count(F.when(~usable, 1)).alias("events"))
-        events = counted.filter(usable)
-        native = slices_natively(self._query, events, self._source, self._layout, {})
+        slices, events = self._open.received(self._sent(counted.filter(usable)))
+        latest = _latest(slices, LAST) if slices.num_rows else _latest(events, self._query.time)
+        return slices, events, latest, int(left_out.get["events"])
+
+    def _sent(self, events: Any) -> list[pa.Table]:
+        """What the batch sends to this process, in the order of its parts."""
+        if self._open.needs_events:
+            return [events.toArrow().cast(self._source)]
+        layout = self._open.layout
+        native = slices_natively(self._query, events, self._source, layout, {})
         if native is not None:
-            columns = carried(self._layout, self._query, self._source)
-            slices = native.toArrow().cast(columns).rename_columns(self._layout.names)
-            slices = slices.cast(self._layout)
-        else:
-            cut = SliceParcels(self._query, self._source, None)
-            parcels = events.mapInArrow(cut, spark_schema(PARCELS)).toArrow().sort_by("part")
-            parts = [from_bytes(parcel) for parcel in parcels.column("parcel").to_pylist()]
-            slices = pa.concat_tables([self._layout.empty_table(), *parts])
-        return slices, int(left_out.get["events"])
+            columns = carried(layout, self._query, self._source)
+            slices = native.toArrow().cast(columns).rename_columns(layout.names)
+            return [slices.cast(layout)]
+        cut = SliceParcels(self._query, self._source, None)
+        parcels = events.mapInArrow(cut, spark_schema(PARCELS)).toArrow().sort_by("part")
+        return [from_bytes(parcel) for parcel in parcels.column("parcel").to_pylist()]
+
+
+def _latest(table: pa.Table, column: str) -> int | None:
+    """The latest time of a table, in microseconds."""
+    latest: int | None = pc.max(table.column(column).cast(pa.int64())).as_py()
+    return latest
 
 
 class ParquetFiles:
@@ -145,8 +156,9 @@ class ParquetFiles:
 class Memory:
     """The open slices and how far the stream has come, on disk.
 
-    Slices lie in chunks, one file for each batch that brought some, written once. The commit of a
-    batch names the chunks that are needed; it takes the place of the one before by a rename.
+    Slices lie in chunks, one file for each batch that brought some, written once. Events that
+    windows need as they are lie in the last batch's own file. The commit of a batch names the
+    files that are needed; it takes the place of the one before by a rename.
     """
 
     def __init__(self, folder: Path, query: Query) -> None:
@@ -163,6 +175,7 @@ class Memory:
             "late": 0,
             "dropped": 0,
             "chunks": [],
+            "whole": False,
         }
         if commit.exists():
             found = json.loads(commit.read_text())
@@ -178,22 +191,38 @@ class Memory:
                 )
             self.state = found
 
-    def load(self) -> list[tuple[int, pa.Table]]:
-        """The chunks of the last commit."""
-        return [(n, from_bytes(self._path(n).read_bytes())) for n in self.state["chunks"]]
+    def load(
+        self, layout: pa.Schema, source: pa.Schema
+    ) -> tuple[pa.Table, pa.Table, pa.Table | None]:
+        """Slices, events and marks of the last commit."""
+        chunks = self.state["chunks"]
+        stored = [(n, from_bytes(self._path("slices", n).read_bytes())) for n in chunks]
+        events, marks = source.empty_table(), None
+        if self.state["whole"]:
+            events, marks = (
+                from_bytes(self._path(kind, self.state["batch"]).read_bytes())
+                for kind in ("events", "marks")
+            )
+        return joined(stored, layout), events, marks
 
-    def commit(self, chunk: pa.Table | None, **state: Any) -> None:
-        """Write a batch's chunk, then what the stream has come to."""
+    def commit(self, chunk: pa.Table | None, held: Held, **state: Any) -> None:
+        """Write what a batch has changed, then what the stream has come to."""
+        batch, before = state["batch"], self.state
         if chunk is not None:
-            _write(self._path(state["batch"]), to_bytes(chunk))
-        before = set(self.state["chunks"])
-        self.state |= state
+            _write(self._path("slices", batch), to_bytes(chunk))
+        if held.marks is not None:
+            _write(self._path("events", batch), to_bytes(held.events))
+            _write(self._path("marks", batch), to_bytes(held.marks))
+        self.state = before | state | {"whole": held.marks is not None}
         _write(self._folder / "commit.json", json.dumps(self.state).encode())
-        for gone in before - set(state["chunks"]):
-            self._path(gone).unlink(missing_ok=True)
+        for gone in set(before["chunks"]) - set(state["chunks"]):
+            self._path("slices", gone).unlink(missing_ok=True)
+        if before["whole"]:
+            for kind in ("events", "marks"):
+                self._path(kind, before["batch"]).unlink(missing_ok=True)
 
-    def _path(self, number: int) -> Path:
-        return self._folder / f"slices-{number:09}.arrow"
+    def _path(self, kind: str, number: int) -> Path:
+        return self._folder / f"{kind}-{number:09}.arrow"
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -1,12 +1,13 @@
 """A streaming DataFrame: slices on the way in, one compact state for each shard of keys.
 
-Events are sliced where they arrive and packed by shard. Behind the shuffle each shard keeps its
-slices in Spark's state store and gives the rows of windows that the watermark has passed. Rows
-travel packed as well, because a state call or a pandas frame for each would be dear.
+Events are sliced where they arrive, if windows can be sliced, and packed by shard. Behind the
+shuffle each shard keeps what is open in Spark's state store and gives the rows of windows that
+the watermark has passed. Rows travel packed as well, because a state call or a pandas frame for
+each would be dear.
 
 The watermark is Spark's own: the largest time seen, minus `lateness`, as of the last batch. It
 reads times from marker rows. Parcels carry none, so Spark never drops one as late; what is late
-is for `Live` to say, which knows which windows are still open.
+is for `OpenWindows` to say, which knows which windows are still open.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ from paneflow.engines.spark.packing import (
 from paneflow.engines.spark.session import check_session
 from paneflow.engines.spark.shard_state import ShardProcessor
 from paneflow.errors import UnsupportedError
-from paneflow.slicing.layout import not_sliceable
 from paneflow.slicing.slices import ROWS
+from paneflow.slicing.stream import OpenWindows
 
 if TYPE_CHECKING:
     from paneflow.query import Query
@@ -48,9 +49,7 @@ METRICS = "paneflow"
 
 def check_stream(query: Query, source: pa.Schema) -> None:
     """Refuse what cannot be answered without an end, before anything runs."""
-    reason = not_sliceable(query, source)
-    if reason is not None:
-        raise UnsupportedError(f"not over a stream: {reason}")
+    OpenWindows(query, source)
     if not pa.types.is_timestamp(source.field(query.time).type):
         raise UnsupportedError(
             f"the time column {query.time!r} has type {source.field(query.time).type}, and "
@@ -65,13 +64,12 @@ def over(query: Query, frame: Any, source: pa.Schema, max_ahead: int | None) -> 
     check_stream(query, source)
     check_session(frame.sparkSession)
     schema = rows_schema(query, source)
-    layout = query.slice(source.empty_table()).table.schema
     sent = chosen(frame, query.columns).mapInArrow(
         _Send(query, source, max_ahead), spark_schema(SENT)
     )
     watermarked = sent.withWatermark("at", f"{query.lateness.value} microseconds")
     answered = watermarked.groupBy("shard").transformWithStateInPandas(
-        ShardProcessor(query, layout),
+        ShardProcessor(query, source),
         "late long, dropped long, rows binary",
         "append",
         "EventTime",
@@ -95,20 +93,24 @@ class _Send:
 
         context = TaskContext.get()
         assert context is not None
+        windows = OpenWindows(self.query, self.source)
         for number, gathered in enumerate(chunks(batches, EVENTS_PER_PARCEL)):
             given = table_of(gathered, self.source)
             events = usable(given, self.query.time, self.max_ahead)
             part = (context.partitionId() << 32) + number
             if events.num_rows:
-                yield from self._parcels(events, part)
+                yield from self._parcels(events, part, windows)
             if events.num_rows < given.num_rows:
                 # Events that are left out are counted: a parcel of none, in somebody's shard.
                 yield _parcel_of_none(part, given.num_rows - events.num_rows, None)
 
-    def _parcels(self, events: pa.Table, part: int) -> Iterator[pa.RecordBatch]:
-        slices = self.query.slice(events).table
-        keys = tuple(f"key:{name}" for name in self.query.key)
-        parcels = pack(slices, shards_of(slices, keys, STREAM_SHARDS), part, ROWS)
+    def _parcels(
+        self, events: pa.Table, part: int, windows: OpenWindows
+    ) -> Iterator[pa.RecordBatch]:
+        sent = windows.sent(events)
+        prefix, counted = ("", None) if windows.needs_events else ("key:", ROWS)
+        keys = tuple(f"{prefix}{name}" for name in self.query.key)
+        parcels = pack(sent, shards_of(sent, keys, STREAM_SHARDS), part, counted)
         untimed = pa.nulls(parcels.num_rows, MOMENT)
         yield pa.record_batch([*parcels.columns, untimed], schema=SENT)
         latest = pc.max(events.column(self.query.time).cast(pa.timestamp("us"))).cast(pa.int64())

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from paneflow.aggregates.operator import TIME, Array, Operator, Partials
 from paneflow.aggregates.values import kind_of
@@ -44,10 +45,10 @@ def read_slices(
     if query.key:
         keys = keys.rename_columns(list(query.key))
     (start, _), (last, _) = read_times(table, START), read_times(table, LAST)
-    labels = np.array(table.column(SLICING).to_pylist())
+    labels = table.column(SLICING)
     work: list[tuple[Store, Mapping[str, Window]]] = []
     for slicing, windows in slicings(query.windows).items():
-        rows = np.flatnonzero(labels == slicing)
+        rows = np.flatnonzero(pc.equal(labels, slicing).to_numpy())
         events = order_events(codes[rows], keys, start[rows], last[rows])
         mine = events.arrange(rows)
         (part,) = events.parts(1)

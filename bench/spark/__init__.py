@@ -1,0 +1,1 @@
+"""paneflow on Spark beside Spark's own windows: finite frames and streams."""

@@ -1,0 +1,116 @@
+"""Finite frames: by overlap against Spark's `window()`, one hot key, a thousand windows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pyspark.sql import functions as F
+
+import paneflow as pf
+from bench.report import Sheet, console, verdict
+from bench.spark.setting import best, events, frame, seconds
+from paneflow import aggregates as A, windows as W
+
+MILLION = 1_000_000
+
+
+def peak(length: int) -> pf.Query:
+    """The maximum of windows so many seconds long that slide by one."""
+    window = W.sliding(f"{length} s", "1 s")
+    return pf.Query(window, {"peak": A.max("v")}, key="key", time="ts")
+
+
+def spark_window(data: Any, length: int) -> Any:
+    """The same by Spark's own function."""
+    window = F.window("ts", f"{length} seconds", "1 second")
+    return data.groupBy("key", window).agg(F.max("v").alias("peak"))
+
+
+def by_overlap(spark: Any, folder: Path, quick: bool) -> list[Sheet]:
+    """paneflow and `window()` over one million rows of 100 keys."""
+    count = MILLION // 10 if quick else MILLION
+    data = frame(spark, folder, events(count, 100, 3600), "overlap")
+    cells: list[list[str]] = []
+    own: dict[int, float] = {}
+    for length in (1, 60):
+        answers = {"paneflow": peak(length).over(data), "spark": spark_window(data, length)}
+        taken = best(answers, 4 if length == 1 else 2)
+        own[length] = taken["spark"]
+        ratio = taken["spark"] / taken["paneflow"]
+        target = 0.8 if length == 1 else 4
+        verdict(ratio >= target, f"overlap {length}: {ratio:.2f} times Spark's window() ({target})")
+        cells.append(
+            [str(length), f"{taken['paneflow']:.2f}", f"{own[length]:.2f}", f"{ratio:.1f}"]
+        )
+    # Spark needs minutes here, so it answers for a hundredth of the rows, and once.
+    few = frame(spark, folder, events(count // 100, 100, 3600), "few")
+    ours = best({"paneflow": peak(600).over(data)}, 2)["paneflow"]
+    own[600] = seconds(spark_window(few, 600)) * 100
+    verdict(own[600] / ours >= 50, f"overlap 600: about {own[600] / ours:.0f} times (50)")
+    cells.append(["600", f"{ours:.2f}", f"~{own[600]:.0f}", f"~{own[600] / ours:.0f}"])
+    large = frame(spark, folder, events(10 * count, 100, 7200), "large")
+    hour = best({"paneflow": peak(3600).over(large)}, 1)["paneflow"]
+    verdict(
+        hour <= own[60] * 10,
+        f"10 million rows at overlap 3,600 take {hour:.1f} s; Spark's 60 takes {own[60]:.1f} s "
+        f"for one million",
+    )
+    cells.append(["3,600 (10 times the rows)", f"{hour:.2f}", "", ""])
+    large.unpersist()
+    data.unpersist()
+    headings = ("overlap", "paneflow, s", "window(), s", "times")
+    return [Sheet(f"max over {count:,} rows, 100 keys", headings, [cells])]
+
+
+def hot_key(spark: Any, folder: Path, quick: bool) -> list[Sheet]:
+    """One key with nine tenths of the rows, beside evenly spread keys."""
+    count = MILLION if quick else 10 * MILLION
+    even = frame(spark, folder, events(count, 100, 3600), "even")
+    hot = frame(spark, folder, events(count, 100, 3600, hot=0.9), "hot")
+    cells = []
+    for name, aggregate in (("max", A.max("v")), ("median", A.median("v"))):
+        window = W.sliding("60 s", "1 s") if name == "max" else W.sliding("60 s", "10 s")
+        query = pf.Query(window, {"value": aggregate}, key="key", time="ts")
+        taken = best({"even": query.over(even), "hot": query.over(hot)}, 1)
+        ratio = taken["hot"] / taken["even"]
+        verdict(ratio <= 2, f"one key with 90 % of the rows, {name}: {ratio:.2f} times as long (2)")
+        cells.append([name, f"{taken['even']:.2f}", f"{taken['hot']:.2f}", f"{ratio:.2f}"])
+    even.unpersist()
+    hot.unpersist()
+    headings = ("aggregate", "even, s", "one hot key, s", "ratio")
+    return [Sheet(f"a hot key among {count:,} rows", headings, [cells])]
+
+
+def thousand_windows(spark: Any, folder: Path, quick: bool) -> list[Sheet]:
+    """A thousand tumbling windows of random lengths in one query, beside one."""
+    count = MILLION // 5 if quick else 2 * MILLION
+    data = frame(spark, folder, events(count, 100, 3600), "many")
+    lengths = np.random.default_rng(7).choice(np.arange(60, 3601), 1000, replace=False)
+
+    def query(chosen: Any) -> pf.Query:
+        windows = [W.sliding(f"{n} s", f"{n} s", offset="1 s") for n in chosen]
+        return pf.Query(windows, {"peak": A.max("v")}, key="key", time="ts")
+
+    # Two windows, since a single one that does not overlap never leaves Spark.
+    taken = best({"two": query(lengths[:2]).over(data), "all": query(lengths).over(data)}, 2)
+    rows = query(lengths).over(data).count()
+    ratio = taken["all"] / taken["two"]
+    verdict(ratio <= 5, f"1,000 windows take {ratio:.1f} times two (5, with the rows' cost)")
+    cells = [f"{taken['two']:.2f}", f"{taken['all']:.2f}", f"{rows:,}", f"{ratio:.1f}"]
+    data.unpersist()
+    headings = ("two windows, s", "1,000 windows, s", "rows", "ratio")
+    return [Sheet(f"1,000 windows over {count:,} rows", headings, [[cells]])]
+
+
+def run(spark: Any, folder: Path, quick: bool) -> list[Sheet]:
+    """All of them."""
+    sheets: list[Sheet] = []
+    for part in (by_overlap, hot_key, thousand_windows):
+        made = part(spark, folder, quick)
+        for sheet in made:
+            sheet.show()
+        sheets += made
+        console.log(f"{part.__name__} done")
+    return sheets

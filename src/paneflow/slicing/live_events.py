@@ -1,0 +1,250 @@
+"""Events of an unbounded stream, for windows that cannot be sliced part by part.
+
+Where a window begins may depend on every event before it: on positions, marks, growing values.
+Events are final once the watermark has reached them; the windows of the final events are found
+anew at each step, from the last event of a key at which its windows can be taken up again. What
+lies before that event is forgotten, and remembered only as a number of windows.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from paneflow.aggregates.operator import Array
+from paneflow.errors import UnsupportedError
+from paneflow.slicing.arranged import Arranged
+from paneflow.slicing.bounds import find_ranges
+from paneflow.slicing.bounds.ranges import Ranges
+from paneflow.slicing.columns import read_column
+from paneflow.slicing.events import Events, order_events
+from paneflow.slicing.keys import encode_keys
+from paneflow.slicing.times import read_times
+from paneflow.windows import (
+    Count,
+    Delta,
+    Punctuation,
+    Session,
+    SlideByTime,
+    SlideByTuple,
+    Sliding,
+    Window,
+)
+
+if TYPE_CHECKING:
+    from paneflow.query import Query
+
+KINDS = (Count, Delta, Punctuation, Session, SlideByTime, SlideByTuple, Sliding)
+
+
+@dataclass(frozen=True)
+class EventsAdvance:
+    """What a step of the watermark brought."""
+
+    rows: pa.Table
+    events: pa.Table
+    """The events that are still needed, in total order."""
+    marks: pa.Table
+    """For each key and window: events to pass over, windows forgotten, windows emitted."""
+    late: int
+    """Events that came when their place in the order was final already."""
+
+
+class LiveEvents:
+    """The open windows of a stream, for some of its keys."""
+
+    def __init__(self, query: Query) -> None:
+        for label, window in query.windows.items():
+            if not isinstance(window, KINDS):
+                raise UnsupportedError(
+                    f"window {label!r} ({window}) is custom, and over a stream its state could "
+                    f"not be kept: use query.over on a finite table"
+                )
+        self._query = query
+        self._each = [
+            (window, query.with_windows({label: _without_partial(window)}))
+            for label, window in query.windows.items()
+        ]
+
+    def advance(
+        self,
+        held: pa.Table,
+        marks: pa.Table | None,
+        fresh: pa.Table,
+        before: int | None,
+        watermark: int | None,
+    ) -> EventsAdvance:
+        """Take fresh events, and move the watermark from `before`."""
+        late = np.zeros(fresh.num_rows, np.bool_)
+        if before is not None and fresh.num_rows:
+            late = read_times(fresh, self._query.time)[0] < before
+            fresh = fresh.filter(pa.array(~late)) if late.any() else fresh
+        known = _Keys(self._query, pa.concat_tables([held, fresh]), marks, len(self._each))
+        rows = [self._query.result_schema(held.schema).empty_table()]
+        if watermark is not None:
+            for k, (window, query) in enumerate(self._each):
+                rows.append(self._emit(known, k, window, query, before, watermark))
+        events, marks = known.forget()
+        return EventsAdvance(pa.concat_tables(rows), events, marks, int(late.sum()))
+
+    def _emit(
+        self,
+        known: _Keys,
+        k: int,
+        window: Window,
+        query: Query,
+        before: int | None,
+        watermark: int,
+    ) -> pa.Table:
+        """The rows of one window that are final now; what it needs no more is marked."""
+        skip, numbered, emitted = known.marks[k]
+        chosen = (known.t <= watermark) & (known.ordinal >= skip[known.code])
+        events = known.events.filter(pa.array(chosen))
+        rows = query.over(events)
+        code = known.codes_of(rows)
+        if isinstance(window, Session | SlideByTime | Sliding):
+            end = rows.column("end").cast(pa.int64()).to_numpy()
+            session = isinstance(window, Session)
+            past = end < watermark if session else end <= watermark
+            if before is not None:
+                past &= end >= before if session else end > before
+            seq = rows.column("seq") if not session else pa.nulls(len(rows), pa.int64())
+        else:
+            number = rows.column("seq").to_numpy() + numbered[code]
+            past = number >= emitted[code]
+            np.maximum.at(emitted, code[past], number[past] + 1)
+            seq = pa.array(number)
+        found, ordered = _ranges(window, query, events)
+        gone, windows = _forgotten(window, found, ordered, watermark)
+        mine = known.codes_of(ordered.keys) if query.key else np.zeros(1, np.int64)
+        skip[mine[: len(gone)]] += gone
+        numbered[mine[: len(gone)]] += windows
+        place = rows.schema.get_field_index("seq")
+        return rows.set_column(place, "seq", seq).filter(pa.array(past))
+
+
+class _Keys:
+    """All events in total order, and the marks of their keys."""
+
+    def __init__(
+        self, query: Query, events: pa.Table, marks: pa.Table | None, windows: int
+    ) -> None:
+        self._query = query
+        n = 0 if marks is None else marks.num_rows
+        key = list(query.key)
+        both = (
+            events.select(key)
+            if marks is None
+            else pa.concat_tables([marks.select(key), events.select(key)])
+        )
+        if key:
+            codes, self.keys = encode_keys(both.combine_chunks(), query.key)
+        else:
+            codes, self.keys = np.zeros(n + events.num_rows, np.int64), pa.table({})
+        t, _ = read_times(events, query.time)
+        order = np.lexsort((t, codes[n:]))
+        self.events = events.take(pa.array(order)).combine_chunks()
+        self.t, self.code = t[order], codes[n:][order]
+        size = max(self.keys.num_rows, 1) if key else 1
+        starts = np.searchsorted(self.code, np.arange(size))
+        self.ordinal = np.arange(len(order)) - starts[self.code]
+        self.marks = [np.zeros((3, size), np.int64) for _ in range(windows)]
+        if marks is not None:
+            for k in range(windows):
+                for i in range(3):
+                    self.marks[k][i, codes[:n]] = marks.column(f"{k}:{i}").to_numpy()
+
+    def codes_of(self, rows: pa.Table) -> Array:
+        """The keys' codes of rows that have none but known keys."""
+        key = self._query.key
+        if not key:
+            return np.zeros(rows.num_rows, np.int64)
+        both = pa.concat_tables([self.keys, rows.select(list(key)).cast(self.keys.schema)])
+        codes, _ = encode_keys(both.combine_chunks(), key)
+        # Known keys come first, each once and in order, so their codes are themselves.
+        return codes[self.keys.num_rows :]
+
+    def forget(self) -> tuple[pa.Table, pa.Table]:
+        """The events that some window needs, and the marks as they are then."""
+        gone = np.minimum.reduce([mark[0] for mark in self.marks])
+        kept = self.ordinal >= gone[self.code]
+        columns = {name: self.keys.column(name) for name in self._query.key}
+        for k, mark in enumerate(self.marks):
+            for i in range(3):
+                columns[f"{k}:{i}"] = pa.array(mark[i] - (gone if i == 0 else 0))
+        return self.events.filter(pa.array(kept)), pa.table(columns)
+
+
+def _without_partial(window: Window) -> Window:
+    """A stream has no end at which an incomplete window could be emitted."""
+    if getattr(window, "partial", False):
+        return dataclasses.replace(window, partial=False)  # type: ignore[call-arg]
+    return window
+
+
+def _ranges(window: Window, query: Query, events: pa.Table) -> tuple[Ranges, Events]:
+    """The windows of events, as ranges of their positions in order."""
+    codes, keys = encode_keys(events, query.key)
+    t, _ = read_times(events, query.time)
+    ordered = order_events(codes, keys, t, t)
+    columns = {name: read_column(events, name) for name in window.columns}
+    (part,) = ordered.parts(1)
+    stated = next(iter(query.windows.values()))
+    return find_ranges([stated], part, Arranged(ordered, columns)).ranges, ordered
+
+
+def _forgotten(
+    window: Window, found: Ranges, ordered: Events, watermark: int
+) -> tuple[Array, Array]:
+    """For each key, how many events no later window needs, and how many windows go with them."""
+    offsets = ordered.key_offsets
+    starts, counts = offsets[:-1], np.diff(offsets)
+    none = np.zeros(len(counts), np.int64)
+    windows = np.bincount(found.key, minlength=len(counts)).astype(np.int64)
+    if len(ordered.t) == 0:
+        return none, none
+    if isinstance(window, Count):
+        windows = np.minimum(windows, counts // window.slide)
+        return windows * window.slide, windows
+    if isinstance(window, SlideByTuple):
+        last = ordered.t[offsets[1:] - 1]
+        old = ordered.t < np.repeat(last - window.range.value, counts)
+        windows = np.add.reduceat(old, starts, dtype=np.int64) // window.every
+        return windows * window.every, windows
+    if isinstance(window, SlideByTime):
+        return np.maximum(counts - window.size, 0), none
+    if isinstance(window, Punctuation):
+        done = none.copy()
+        np.maximum.at(done, found.key, found.hi - starts[found.key])
+        return done, windows
+    if isinstance(window, Delta):
+        return _before_a_trigger(found, starts)
+    if isinstance(window, Session):
+        closed = ordered.t[found.hi - 1] + window.gap.value < watermark
+        done = none.copy()
+        np.maximum.at(done, found.key[closed], (found.hi - starts[found.key])[closed])
+        return done, none
+    assert isinstance(window, Sliding)
+    offset, slide = window.offset.value, window.slide.value
+    passed = offset + (ordered.t - offset) // slide * slide + window.range.value <= watermark
+    return np.add.reduceat(passed, starts, dtype=np.int64), none
+
+
+def _before_a_trigger(found: Ranges, starts: Array) -> tuple[Array, Array]:
+    """Delta windows can be taken up at a trigger, behind which everything needed lies.
+
+    A window ends where its trigger stands. Later windows need nothing before the last one's start.
+    """
+    gone, windows = np.zeros(len(starts), np.int64), np.zeros(len(starts), np.int64)
+    if len(found) == 0:
+        return gone, windows
+    last_start = np.zeros(len(starts), np.int64)
+    np.maximum.at(last_start, found.key, found.lo)
+    fit = found.hi <= last_start[found.key]
+    np.maximum.at(gone, found.key[fit], (found.hi - starts[found.key])[fit])
+    np.maximum.at(windows, found.key[fit], found.seq[fit])
+    return gone, windows
