@@ -156,6 +156,11 @@ class Query:
           - merge is chosen for each window by its rows and slices: SBA where it slides finely, \
 FlatFAT where it has few, long windows
         """
+        if is_spark(table):
+            made: Plan = importlib.import_module("paneflow.engines.spark").explain(
+                self, table, merge
+            )
+            return made
         schema = None if table is None else to_arrow(table)[0].schema
         if schema is not None:
             self.check(schema)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from paneflow.engines.spark import batch, streaming
+from paneflow.engines.spark.explaining import explain
 from paneflow.engines.spark.frames import source_schema
 from paneflow.engines.spark.sink import write_stream
 
@@ -26,4 +27,4 @@ def over(query: Query, frame: Any, merge: str = "auto", max_ahead: int | None = 
     return batch.over(query, frame, source, merge)
 
 
-__all__ = ["over", "write_stream"]
+__all__ = ["explain", "over", "write_stream"]
