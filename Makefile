@@ -14,7 +14,7 @@ help: ## Explain every target
 
 setup: $(READY) ## Create .venv with what requirements.lock names (PYTHON=python3.12 picks another Python)
 
-demo: $(READY) ## Answer a window query over a generated table and draw the answer
+demo: $(READY) ## Answer a live stream of smart plugs on Spark, check the answer and draw it
 	$(BIN)/python -m paneflow.demo
 
 test: lint ## Check style, types and layering, then run the tests

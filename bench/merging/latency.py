@@ -16,6 +16,7 @@ import numpy as np
 from bench.merging import pictures
 from bench.merging.clock import floor, nanoseconds_per_cycle
 from bench.merging.operators import maximum, moments
+from bench.merging.quiet import wait_for_quiet
 from bench.merging.windows import cycles_of_slides
 from bench.report import Sheet
 from paneflow.aggregates.operator import Array
@@ -30,6 +31,7 @@ def least(run: Callable[[], Array], rounds: int) -> Array:
     """Each slide's least time of several runs."""
     spent = run()
     for _ in range(rounds - 1):
+        wait_for_quiet()
         np.minimum(spent, run(), out=spent)
     return spent
 

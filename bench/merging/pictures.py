@@ -128,7 +128,7 @@ def draw_handover(figures: Mapping[str, Any]) -> None:
         points = [(size, row["pba"] / row["sba"]) for size, row in ranges.items()]
         panels[0].plot([x for x, _ in points], [y for _, y in points], marker="o", label=what)
     _powers(panels[0])
-    panels[0].set(xlabel="slices in a window", ylabel="PBA / SBA", ylim=(0, None))
+    panels[0].set(xlabel="slices in a window", ylabel="PBA / SBA", ylim=(0, 1.5))
     panels[1].plot(
         [point["ns"] for point in figures["cost"]],
         [point["ratio"] for point in figures["cost"]],
@@ -136,7 +136,7 @@ def draw_handover(figures: Mapping[str, Any]) -> None:
         color="#333333",
         label="square roots, range 2^16",
     )
-    panels[1].set(xlabel="nanoseconds of a combine", ylim=(0, None))
+    panels[1].set(xlabel="nanoseconds of a combine", ylim=(0, 1.5))
     for panel in panels:
         panel.axhline(1, color="#999999", linewidth=0.8)
         panel.axhline(24 / 17, color="#999999", linewidth=0.8, linestyle=":")
@@ -154,6 +154,8 @@ def draw_out_of_order(figures: Mapping[str, Curves]) -> None:
     for name, row in figures["evictions"].items():
         _plot(panels[1], name, list(row.items()), marker="o", markersize=4)
     panels[0].set_xscale("symlog", base=2, linthresh=1)
+    distances = (0, 1, 16, 256, 4096, 65_536)
+    panels[0].set_xticks(distances, [f"{d:,}" for d in distances])
     panels[0].set(
         xlabel="entries newer than the one that comes",
         ylabel="million slides a second",

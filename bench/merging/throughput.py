@@ -15,7 +15,8 @@ from bench.merging import pictures
 from bench.merging.fiba import seconds_in_fiba
 from bench.merging.operators import maximum
 from bench.merging.windows import (
-    LONGEST_RECALCULATION,
+    LEAST,
+    MOST,
     OPEN,
     seconds_by_time,
     seconds_to_slide,
@@ -46,26 +47,27 @@ def best(run: Callable[[], Any], times: int = 2) -> float:
 def by_range(quick: bool) -> Figures:
     """Grid (i): ranges of 2^3 to 2^20 slices, slide 1."""
     powers = range(3, 15, 3) if quick else range(3, 21)
-    count = 100_000 if quick else 1_000_000
+    count = 100_000 if quick else 500_000
     values = np.random.default_rng(0).normal(size=count + (1 << max(powers)))
     figures: Figures = {name: {} for name in (*OPEN, "fiba", *PEERS)}
     for size in (1 << power for power in powers):
         mine = values[: size + count]
         for name in OPEN:
-            if name != "recalculate" or size <= LONGEST_RECALCULATION:
+            if LEAST.get(name, 0) <= size <= MOST.get(name, size):
                 seconds = min(seconds_to_slide(name, maximum(), size, mine) for _ in range(2))
                 figures[name][size] = count / seconds / 1e6
         figures["fiba"][size] = count / seconds_in_fiba(maximum(), size, mine) / 1e6
         if quick or size.bit_length() % 3 == 0:
             for name, peer in PEERS.items():
-                figures[name][size] = len(mine) / best(peer(mine, size, 1)) / 1e6
+                times = 1 if name == "duckdb" else 2
+                figures[name][size] = len(mine) / best(peer(mine, size, 1), times) / 1e6
     return figures
 
 
 def by_slide(quick: bool) -> Figures:
     """Grid (ii): a range of 2^17 slices, slides of 1 to 10 of them."""
     size = 1 << 12 if quick else WIDEST
-    count = 100_000 if quick else 1_000_000
+    count = 100_000 if quick else 500_000
     values = np.random.default_rng(1).normal(size=size + count)
     names = [name for name in OPEN if name != "recalculate"]
     figures: Figures = {name: {} for name in (*names, *PEERS)}
@@ -75,14 +77,15 @@ def by_slide(quick: bool) -> Figures:
             figures[name][step] = count / seconds / 1e6
         for name, peer in PEERS.items():
             if quick or step in (1, 2, 5, 10):
-                figures[name][step] = len(values) / best(peer(values, size, step)) / 1e6
+                times = 1 if name == "duckdb" else 2
+                figures[name][step] = len(values) / best(peer(values, size, step), times) / 1e6
     return figures
 
 
 def by_minutes(quick: bool) -> Figures:
     """Grid (iii): time windows of 6 to 60 minutes that slide by 10 ms; a tenth of all is absent."""
     rng = np.random.default_rng(2)
-    count = 50_000 if quick else 500_000
+    count = 50_000 if quick else 300_000
     names = [name for name in OPEN if name != "recalculate"]
     figures: Figures = {name: {} for name in names}
     for minutes in (6, 12) if quick else MINUTES:
@@ -121,6 +124,7 @@ def in_polars(values: Array, size: int, step: int) -> Callable[[], Any]:
 def in_duckdb(values: Array, size: int, step: int) -> Callable[[], Any]:
     """A window function over rows, of which every so many are taken."""
     connection = duckdb.connect(config={"threads": 1})
+    connection.execute("SET enable_progress_bar = false")
     frame = pd.DataFrame({"i": np.arange(len(values)), "v": values})
     connection.register("given", frame)
     connection.execute("CREATE TABLE events AS SELECT * FROM given")

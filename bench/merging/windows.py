@@ -36,8 +36,10 @@ OPEN: dict[str, Callable[[Operator, int], Any]] = {
     "pba": Pba,
 }
 
-LONGEST_RECALCULATION = 256
-"""Slices above which recalculating takes too long to be worth a figure."""
+MOST = {"recalculate": 256}
+"""Slices above which an algorithm takes too long to be worth a figure."""
+LEAST = {"pba": 1024}
+"""Slices below which two threads do nothing but wait for each other."""
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -92,7 +93,7 @@ def check(seed: int, commutative: bool = True) -> None:
     query = pf.Query(windows_of(random), aggregates, key=key, time="t")
     cuts = np.sort(random.integers(1, len(events) + 1, int(random.integers(0, 12))))
     edges = [0, *np.unique(cuts).tolist(), len(events)]
-    batches = [events.slice(a, b - a) for a, b in zip(edges, edges[1:], strict=False) if b > a]
+    batches = [events.slice(a, b - a) for a, b in itertools.pairwise(edges) if b > a]
     rows, late, _ = run(query, batches, disorder)
     assert late == 0
     assert ordered(rows) == ordered(expected(query, events)), query
@@ -130,6 +131,20 @@ def test_a_late_event_is_counted_and_changes_no_emitted_row() -> None:
     rows, late, _ = run(query, [early, stray], 0)
     assert late == 1
     assert ordered(rows) == ordered(expected(query, early))
+
+
+def test_an_event_that_is_late_for_some_windows_only_is_not_counted() -> None:
+    query = pf.Query([W.tumbling(10), W.session(30)], {"sum": A.sum("v")}, time="t")
+    batches = [pa.table({"t": [1, 25], "v": [1, 2]}), pa.table({"t": [3], "v": [4]})]
+    rows, late, _ = run(query, batches, 0)
+    assert late == 0
+    assert {row["window"]: row["sum"] for row in rows}["session(30)"] == 7
+
+
+def test_an_event_that_is_late_for_all_windows_is_counted_once() -> None:
+    query = pf.Query([W.tumbling(10), W.session(2), W.session(3)], {"sum": A.sum("v")}, time="t")
+    batches = [pa.table({"t": [1, 99], "v": [1, 2]}), pa.table({"t": [30], "v": [4]})]
+    assert run(query, batches, 0)[1] == 1
 
 
 def test_an_event_behind_the_watermark_is_not_late_while_its_window_is_open() -> None:

@@ -145,7 +145,7 @@ class Fifo:
         for counter, value in algorithm.initial(size).items():
             self.counters[counter] = value
         self.rings = {name: self._ring(power(size)) for name in algorithm.rings}
-        self.cells = {name: _filled(operator, n) for name, n in algorithm.cells}
+        self.cells = {name: filled(operator, n) for name, n in algorithm.cells}
 
     def insert(self, *partial: Any) -> None:
         """Add the newest partial, given by its components."""
@@ -195,7 +195,7 @@ class Fifo:
 
     def _ring(self, cells: int) -> Partials:
         if self.algorithm.rebuilds:
-            return _filled(self.operator, cells)
+            return filled(self.operator, cells)
         return self.operator.empty(cells)
 
     def _grow(self) -> None:
@@ -285,7 +285,7 @@ class MergeLoop:
             """
 
 
-def _filled(operator: Operator, n: int) -> Partials:
+def filled(operator: Operator, n: int) -> Partials:
     """n cells that hold the identity."""
     cells = operator.empty(n)
     for column, identity in zip(cells, operator.start(), strict=True):

@@ -10,8 +10,10 @@ import time
 
 from paneflow.aggregates.kernels import Shape, kernel
 from paneflow.aggregates.operator import Code, Operator
+from paneflow.merging.contract import filled
 
 COMBINES = 2000
+CELLS = 8
 ROUNDS = 5
 
 
@@ -34,9 +36,7 @@ _MEASURED: dict[Code, float] = {}
 
 
 def _measured(operator: Operator) -> float:
-    cells = operator.empty(1)
-    for column, identity in zip(cells, operator.start(), strict=True):
-        column[0] = identity
+    cells = filled(operator, CELLS)
     run = kernel(operator, "chain", chain_loop, chain_helper)
     run(1, *cells)
     best = float("inf")
@@ -48,15 +48,14 @@ def _measured(operator: Operator) -> float:
 
 
 def chain_helper(shape: Shape) -> str:
-    """Combine a partial with itself, over and over."""
-    p = shape.load("p", "0")
+    """Fold some cells into the first, over and over."""
     return f"""
 
         @in_place
-        def again(times, {shape.names("p")}):
-            r = {p}
-            for _ in range(times):
-                {shape.merge_at("p", "0", p, "r")}
+        def fold(times, {shape.names("p")}):
+            r = {shape.load("p", "0")}
+            for i in range(times):
+                {shape.merge_at("p", "0", "r", shape.load("p", f"1 + i % {CELLS - 1}"))}
         """
 
 
@@ -64,5 +63,5 @@ def chain_loop(shape: Shape) -> str:
     """What Python calls."""
     return f"""
         def chain(times, {shape.names("p")}):
-            again(times, {shape.names("p")})
+            fold(times, {shape.names("p")})
         """

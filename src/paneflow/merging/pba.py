@@ -37,23 +37,24 @@ from paneflow.merging.sba import SBA
 WORTH_A_THREAD = 2048
 """Slices in a chunk below which handing it over costs more than doing it (bench/merging)."""
 
-WORTH_SHARING = 10.0
+WORTH_SHARING = 15.0
 """Nanoseconds of a combine below which two threads lose more than they gain."""
 
 SHORTEST_TAIL = 256
 """Slices that the second thread may lag behind without anybody waiting."""
 
 # Counters that two threads share stand on cache lines of their own.
-INSERTED, SUMMED, CUMULATED, STOP = 16, 32, 40, 48
+INSERTED, SUMMED, CUMULATED, STOP = 16, 32, 33, 48
 
 
 def text(shape: Shape, state: str) -> str:
     """Ring a: as in SBA; g, h: heads and tails of chunks, by number; e: the tail being filled.
 
-    b: all behind the front's chunk, and the answer. m[2]: chunk size; m[3]: start of the chunk
-    that is being filled; m[4]: end of the chunk in which the window starts; m[5]: where b starts;
-    m[6]: number of the front's chunk; m[7]: length of a head; m[8]: number of the chunk that is
-    being filled.
+    b: all behind the front's chunk, or all there is while none lies behind; and the answer.
+    m[2]: chunk size; m[3]: start of the chunk that is being filled; m[4]: end of the chunk in
+    which the window starts; m[5]: where b starts; m[6]: number of the front's chunk; m[7]: length
+    of a head; m[8]: number of the chunk that is being filled; m[9]: inserts between two signs to
+    the second thread, less one.
     """
     rest = shape.load("b", "0")
     front = shape.load("a", "m[0] & mask")
@@ -78,7 +79,7 @@ def text(shape: Shape, state: str) -> str:
                 await_beyond(m, {CUMULATED}, (m[1] + m[2] - len(a0) - 1) // m[2])
             i = m[1] & mask
             {shape.store("a", "i", "p")}
-            if m[5] == m[4]:
+            if m[5] == m[4] or (m[5] == m[0] and m[0] >= m[3]):
                 {shape.merge_at("b", "0", rest, "p")}
             if m[1] - m[3] > m[7]:
                 {shape.merge_at("e", "0", shape.load("e", "0"), "p")}
@@ -91,7 +92,7 @@ def text(shape: Shape, state: str) -> str:
                 m[8] += 1
                 m[3] = m[1]
                 publish(m, {INSERTED}, m[1])
-            elif m[1] & 63 == 0:
+            elif m[1] & m[9] == 0:
                 publish(m, {INSERTED}, m[1])
 
 
@@ -128,9 +129,13 @@ def text(shape: Shape, state: str) -> str:
         def query({state}):
             mask = len(a0) - 1
             if m[0] >= m[3]:
-                {shape.store("b", "1", "identity")}
-                for k in range(m[0], m[1]):
-                    {shape.merge_at("b", "1", shape.load("b", "1"), shape.load("a", "k & mask"))}
+                # Not even a whole chunk, as while the first one fills.
+                if m[5] != m[0]:
+                    {shape.store("b", "0", "identity")}
+                    for k in range(m[0], m[1]):
+                        {shape.merge_at("b", "0", rest, shape.load("a", "k & mask"))}
+                    m[5] = m[0]
+                {shape.store("b", "1", rest)}
                 return
             if m[5] != m[4]:
                 gather({state})
@@ -146,7 +151,9 @@ def chunks(size: int) -> dict[int, int]:
     """Chunks of half a window, with a tail of an eighth, but long enough to be worth a head."""
     length = max(1, size // 2)
     tail = min(length, max(SHORTEST_TAIL, length // 8))
-    return {2: length, 4: length, 7: length - tail}
+    # A second thread close behind the first would read the very cache lines that are written.
+    apart = min(max(power(tail // 4), 64), 1024)
+    return {2: length, 4: length, 7: length - tail, 9: apart - 1}
 
 
 PBA = Algorithm(
@@ -169,10 +176,9 @@ def work_helpers(shape: Shape) -> str:
         + f"""
 
 @in_place
-def sum_head({state}, number, start, end):
+def sum_head({state}, cell, start, end, fresh):
     mask = len(a0) - 1
-    cell = number & (len(g0) - 1)
-    if start == number * m[2]:
+    if fresh:
         {shape.store("g", "cell", "identity")}
     r = {shape.load("g", "cell")}
     for k in range(start, end):
@@ -194,28 +200,32 @@ def work_loop(shape: Shape) -> str:
     state = PBA.state(shape)
     return f"""
         def work({state}):
+            # The caller writes to counters beside these all the time: they are read only once.
+            size = m[2]
+            length = m[7]
             number = observe(m, {CUMULATED})
-            position = number * m[2]
+            position = number * size
             summed = observe(m, {SUMMED}) > number
             patience = 0
             while True:
                 inserted = observe(m, {INSERTED})
-                head = number * m[2] + m[7]
-                end = (number + 1) * m[2]
-                if not summed and (position < min(inserted, head) or m[7] == 0):
+                start = number * size
+                ready = min(inserted, start + length)
+                if not summed and (position < ready or length == 0):
                     patience = 0
-                    if m[7] > 0:
-                        sum_head({state}, number, position, min(inserted, head))
-                    position = min(inserted, head)
-                    if position >= head:
+                    if length > 0:
+                        cell = number & (len(g0) - 1)
+                        sum_head({state}, cell, position, ready, position == start)
+                    position = ready
+                    if position >= start + length:
                         publish(m, {SUMMED}, number + 1)
                         summed = True
-                elif summed and inserted >= end:
+                elif summed and inserted >= start + size:
                     patience = 0
-                    cumulate({state}, number * m[2], end)
+                    cumulate({state}, start, start + size)
                     number += 1
                     publish(m, {CUMULATED}, number)
-                    position = end
+                    position = start + size
                     summed = False
                 elif observe(m, {STOP}) != 0:
                     return

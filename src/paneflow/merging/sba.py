@@ -67,7 +67,7 @@ def text(shape: Shape, state: str) -> str:
             if m[0] > m[3]:
                 # The window has become shorter than a chunk: the boundary comes early.
                 close({state})
-                m[4] = m[1]
+                m[4] = m[1] if m[0] < m[1] else m[1] + m[2]
             if m[0] == m[3]:
                 {shape.store("b", "1", shape.load("b", "0"))}
                 return

@@ -54,21 +54,27 @@ class Live:
     ) -> Advance:
         """Take fresh slices, and move the watermark from `before`."""
         empty = self._query.finish(self._slices(held.slice(0, 0)))
-        fresh, late = self._in_time(fresh, before)
+        late = []
+        if before is not None and self._sliding:
+            fresh, missed = self._in_time(fresh, before)
+            late.append(missed)
         slices = pa.concat_tables([held, fresh]) if fresh.num_rows else held
-        lost = np.zeros(slices.num_rows, np.bool_)
-        if before is not None:
-            lost = self._closed_sessions(slices, before)
-            late += _events(slices, lost)
+        if before is not None and self._sessions:
+            closed = self._closed_sessions(slices, before)
+            late += [_events(slices, lost) for lost in closed]
+            slices = slices.filter(pa.array(~np.logical_or.reduce(closed)))
+        # An event is in a slice of every slicing. It is late if it is late in all of them.
+        missed = min(late, default=0)
         if watermark is None or (before is not None and watermark <= before):
-            return Advance(empty, slices.filter(pa.array(~lost)), late)
-        slices = slices.filter(pa.array(~lost)) if lost.any() else slices
+            return Advance(empty, slices, missed)
         rows = self._closing(slices, before, watermark)
-        return Advance(rows, self.still_open(slices, watermark), late)
+        return Advance(rows, self.still_open(slices, watermark), missed)
 
     def still_open(self, slices: pa.Table, watermark: int) -> pa.Table:
         """Slices without those whose windows have all closed."""
-        over = self._closed_sessions(slices, watermark) | self._passed(slices, watermark)
+        over = self._passed(slices, watermark)
+        for closed in self._closed_sessions(slices, watermark):
+            over |= closed
         return slices.filter(pa.array(~over)) if over.any() else slices
 
     def require(self, slices: pa.Table) -> None:
@@ -78,10 +84,8 @@ class Live:
     def _slices(self, table: pa.Table) -> Slices:
         return Slices(table.replace_schema_metadata(self._layout.metadata))
 
-    def _in_time(self, fresh: pa.Table, before: int | None) -> tuple[pa.Table, int]:
+    def _in_time(self, fresh: pa.Table, before: int) -> tuple[pa.Table, int]:
         """Fresh slices with an open window, and how many events have none."""
-        if before is None or fresh.num_rows == 0:
-            return fresh, 0
         passed = self._passed(fresh, before)
         # What lies in the gap between two windows is in none, and not late for any.
         late = passed & (self._last_end(fresh) > NEVER)
@@ -103,13 +107,14 @@ class Live:
             np.maximum(ends, np.where(latest > start, latest, NEVER), out=ends)
         return ends
 
-    def _closed_sessions(self, slices: pa.Table, watermark: int) -> Array:
-        """Slices of sessions that have closed."""
+    def _closed_sessions(self, slices: pa.Table, watermark: int) -> list[Array]:
+        """For each session window, which slices are of sessions that have closed."""
+        return [self._closed(slices, *one, watermark) for one in self._sessions.items()]
+
+    def _closed(self, slices: pa.Table, label: str, window: Session, watermark: int) -> Array:
         closed = np.zeros(slices.num_rows, np.bool_)
-        for label, window in self._sessions.items():
-            rows = np.flatnonzero(_equal(slices, SLICING, label))
-            if len(rows) == 0:
-                continue
+        rows = np.flatnonzero(_equal(slices, SLICING, label))
+        if len(rows):
             mine = slices.take(pa.array(rows))
             codes, keys = encode_keys(mine, tuple(f"key:{name}" for name in self._query.key))
             events = order_events(codes, keys, _ticks(mine, START), _ticks(mine, LAST))

@@ -78,18 +78,18 @@ class OpenWindows:
     def advance(
         self, held: Held, slices: pa.Table, events: pa.Table, before: int | None, to: int | None
     ) -> tuple[pa.Table, Held, int]:
-        """Rows that are final now, what to remember, and how many events came too late.
-
-        An event may be too late for some windows and not for others; it counts as late then.
-        """
-        rows, late = [self._query.result_schema(self.source).empty_table()], 0
+        """Rows that are final now, what to remember, and how many events came too late for all."""
+        rows = [self._query.result_schema(self.source).empty_table()]
+        late: list[int] = []
         kept, marks = held.events, held.marks
         if self.sliced is not None:
             made = self._live.advance(held.slices, slices, before, to)
             rows.append(made.rows)
-            slices, late = made.kept, made.late
+            slices = made.kept
+            late.append(made.late)
         if self._live_events is not None:
             step = self._live_events.advance(held.events, held.marks, events, before, to)
             rows.append(step.rows)
-            kept, marks, late = step.events, step.marks, max(late, step.late)
-        return pa.concat_tables(rows), Held(slices, kept, marks), late
+            kept, marks = step.events, step.marks
+            late.append(step.late)
+        return pa.concat_tables(rows), Held(slices, kept, marks), min(late)

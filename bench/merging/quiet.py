@@ -1,0 +1,30 @@
+"""Waits for a quiet moment: what needs two cores cannot be measured while others use them."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+STATISTICS = Path("/proc/stat")
+GLANCE = 0.04
+
+
+def busy() -> int:
+    """Ticks of a hundredth of a second that all processors together have worked since the start."""
+    user, nice, system, _, _, *interrupts = map(
+        int, STATISTICS.read_text().split("\n")[0].split()[1:]
+    )
+    return user + nice + system + sum(interrupts[:3])
+
+
+def wait_for_quiet(patience: float = 0.25) -> bool:
+    """Whether nobody used the processors for a moment, within so many seconds."""
+    if not STATISTICS.exists():
+        return True
+    end = time.monotonic() + patience
+    while time.monotonic() < end:
+        before = busy()
+        time.sleep(GLANCE)
+        if busy() - before <= 1:
+            return True
+    return False

@@ -1,0 +1,5 @@
+"""`python -m paneflow.demo`."""
+
+from paneflow.demo.main import main
+
+main()
