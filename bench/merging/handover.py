@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from bench.merging import pictures
+from bench.merging.crossing import crossing
 from bench.merging.operators import bloom, log_sum_exp, maximum, moments, roots
 from bench.merging.quiet import wait_for_quiet
 from bench.merging.windows import seconds_to_slide
@@ -112,6 +113,7 @@ def run(quick: bool) -> tuple[Figures, list[Sheet]]:
         "range": by_range(quick),
         "cost": by_cost(quick),
         "arrays": together(replace(moments(), combine_into=None)),
+        "crossing": crossing(),
     }
     rows = [
         [
@@ -121,6 +123,7 @@ def run(quick: bool) -> tuple[Figures, list[Sheet]]:
         for what, ranges in figures["range"].items()
     ]
     swept = [[[f"{point['ns']:.1f}", f"{point['ratio']:.2f}"]] for point in figures["cost"]]
+    crossed = [[[what, f"{ns:.0f}"]] for what, ns in figures["crossing"].items()]
     arrays = [[[threads, f"{ns:.0f}"]] for threads, ns in figures["arrays"].items()]
     return figures, [
         Sheet(
@@ -134,6 +137,7 @@ def run(quick: bool) -> tuple[Figures, list[Sheet]]:
             swept,
         ),
         Sheet("combines that make arrays", ("folding on", "nanoseconds of a combine"), arrays),
+        Sheet("a row of 22 numbers, last touched by", ("what", "nanoseconds a row"), crossed),
     ]
 
 
