@@ -14,6 +14,7 @@ from paneflow.engines.spark import batch, streaming
 from paneflow.engines.spark.explaining import explain
 from paneflow.engines.spark.frames import source_schema
 from paneflow.engines.spark.sink import write_stream
+from paneflow.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from paneflow.query import Query
@@ -22,7 +23,13 @@ if TYPE_CHECKING:
 def over(query: Query, frame: Any, merge: str = "auto", max_ahead: int | None = None) -> Any:
     """The rows of a query over a frame, finite or streaming, as a frame."""
     source = source_schema(query, frame)
+    query.over(source.empty_table(), merge=merge)  # refuses a merge whose law an aggregate breaks
     if frame.isStreaming:
+        if merge != "auto":
+            raise UnsupportedError(
+                f"merge={merge!r} was asked for over a stream, where slices are merged as suits "
+                f"each batch: leave merge at 'auto'"
+            )
         return streaming.over(query, frame, source, max_ahead)
     return batch.over(query, frame, source, merge)
 
