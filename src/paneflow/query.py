@@ -76,6 +76,11 @@ class Query:
         `max_ahead` then leaves out events that are further ahead of the clock.
         """
         if is_spark(table):
+            if engine not in ("auto", "spark"):
+                raise QueryError(
+                    f"engine={engine!r} cannot answer over a Spark DataFrame: leave engine at "
+                    f"'auto', or pass df.toArrow()"
+                )
             spark = importlib.import_module("paneflow.engines.spark")
             ahead = None if max_ahead is None else duration(max_ahead, "max_ahead", least=0).value
             return spark.over(self, table, merge=merge, max_ahead=ahead)

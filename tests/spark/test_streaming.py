@@ -246,7 +246,7 @@ def test_aggregates_of_every_family_outlive_a_restart(spark: Any, tmp_path: Path
 
 def test_batches_without_an_event(spark: Any, tmp_path: Path) -> None:
     query = pf.Query(W.tumbling("10 s"), AGGREGATED, "k", lateness="5 s")
-    parts = [ON_TIME.slice(0, 0), ON_TIME, events((None, 9)), events((130, 6)), ON_TIME.slice(0, 0)]
+    parts = [ON_TIME.slice(0, 0), ON_TIME, events((None, 9)), events((130, 6))]
     check(spark, tmp_path, Stream(query, [parts]))
 
 
@@ -310,7 +310,7 @@ def test_an_event_of_the_far_future_does_not_close_windows(spark: Any, tmp_path:
     query = pf.Query(W.tumbling("10 s"), AGGREGATED, "k", lateness="5 s")
     century = 100 * 365 * 86_400
     poisoned = pa.concat_tables([events((1, 1)), events((century, 2)), events((14, 3))])
-    runs = [[poisoned], [events((3, 4), (40, 5))]]
+    runs = [[poisoned, events((3, 4), (40, 5))]]
     runner = answer(spark, tmp_path, Stream(query, runs), max_ahead="1 h")
     counted = events((1, 1), (14, 3), (3, 4), (40, 5))
     assert_same_set(query, runner.composed, passed(query, counted, 1000))

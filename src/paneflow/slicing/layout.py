@@ -14,6 +14,7 @@ from paneflow.aggregates.aggregate import Constant, Kinds, Multiset, Ordered
 from paneflow.aggregates.defined import Defined
 from paneflow.aggregates.kernels import functions_text
 from paneflow.aggregates.operator import Operator, share
+from paneflow.aggregates.sequences import Applied
 from paneflow.aggregates.values import kind_of
 from paneflow.errors import UnsupportedError
 from paneflow.slicing.slices import TIME_SLICES
@@ -81,12 +82,15 @@ def identity_of(query: Query) -> dict[str, Any]:
     """What two sets of slices must have in common to be merged."""
 
     def text(aggregate: Any) -> str:
+        # A function's own repr holds an address, which another process does not share.
+        if isinstance(aggregate, Applied):
+            function = aggregate.function
+            return f"{aggregate} {function.__qualname__} {_digest({'function': function})}"
         if not isinstance(aggregate, Defined):
             return repr(aggregate)
         user = aggregate.definition
         roles = {"lift": user.lift, "combine": user.combine, "lower": user.lower}
-        source = functions_text(roles) or ""
-        return f"{aggregate} {hashlib.sha256(source.encode()).hexdigest()[:12]}"
+        return f"{aggregate} {_digest(roles)}"
 
     return {
         "windows": {label: str(window) for label, window in query.windows.items()},
@@ -94,6 +98,12 @@ def identity_of(query: Query) -> dict[str, Any]:
         "key": list(query.key),
         "time": query.time,
     }
+
+
+def _digest(functions: dict[str, Any]) -> str:
+    """What tells functions of the user's apart: their source, if it can be had."""
+    source = functions_text(functions) or ""
+    return hashlib.sha256(source.encode()).hexdigest()[:12]
 
 
 def stored_operators(query: Query, kinds: Kinds) -> dict[Operator, str]:

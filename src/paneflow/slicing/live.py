@@ -19,7 +19,6 @@ from paneflow.slicing.arranged import Arranged
 from paneflow.slicing.bounds.by_time import session
 from paneflow.slicing.events import order_events
 from paneflow.slicing.keys import encode_keys
-from paneflow.slicing.layout import identity_of
 from paneflow.slicing.slices import LAST, ROWS, SLICING, START, TIME_SLICES, Slices
 from paneflow.windows import Session, Sliding
 
@@ -76,10 +75,6 @@ class Live:
         for closed in self._closed_sessions(slices, watermark):
             over |= closed
         return slices.filter(pa.array(~over)) if over.any() else slices
-
-    def require(self, slices: pa.Table) -> None:
-        """Refuse slices of another query, or in another version's format."""
-        Slices(slices).require(identity_of(self._query), self._query)
 
     def _slices(self, table: pa.Table) -> Slices:
         return Slices(table.replace_schema_metadata(self._layout.metadata))

@@ -149,7 +149,7 @@ class _Keys:
         order = np.lexsort((t, codes[n:]))
         self.events = events.take(pa.array(order)).combine_chunks()
         self.t, self.code = t[order], codes[n:][order]
-        size = max(self.keys.num_rows, 1) if key else 1
+        size = self.keys.num_rows if key else 1
         starts = np.searchsorted(self.code, np.arange(size))
         self.ordinal = np.arange(len(order)) - starts[self.code]
         self.marks = [np.zeros((3, size), np.int64) for _ in range(windows)]

@@ -64,11 +64,6 @@ class OpenWindows:
             slices = self.sliced.slice(events).table
         return slices, events
 
-    def require(self, slices: pa.Table) -> None:
-        """Refuse slices of another query, or in another version's format."""
-        if self.sliced is not None:
-            self._live.require(slices)
-
     def still_open(self, slices: pa.Table, watermark: int | None) -> pa.Table:
         """Slices without those whose windows have all closed."""
         if self.sliced is None or watermark is None:

@@ -52,6 +52,9 @@ def session(app: str = "paneflow", master: str | None = None, **conf: object) ->
             "PySpark is not installed: install paneflow with its extra, pip install "
             "'paneflow[spark]'"
         ) from None
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        return running
     _provide_java()
     # Workers must be the same Python, or they fail to connect back.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

@@ -10,6 +10,7 @@ both are the same, memory is what the state holds.
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from paneflow.engines.spark.chunked import joined, numbered, stored_after
 from paneflow.engines.spark.packing import from_bytes, to_bytes
 from paneflow.errors import InputError
+from paneflow.slicing.layout import identity_of
 from paneflow.slicing.stream import Held, OpenWindows
 
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 
 VERSION = 1
 """Of the layout below. Chunks are tables of slices, which carry a version of their own."""
-META = "version int, token string, watermark long, next long"
+META = "version int, query string, token string, watermark long, next long"
 WHOLE = "events binary, marks binary"
 REMEMBERED = 256
 
@@ -45,6 +47,7 @@ class ShardProcessor(StatefulProcessor):
     def init(self, handle: Any) -> None:
         """Open the state."""
         self._open = OpenWindows(self._query, self._source)
+        self._identity = json.dumps(identity_of(self._query))
         self._handle = handle
         self._meta = handle.getValueState("meta", META)
         self._chunks = handle.getMapState("chunks", "number long", "slices binary")
@@ -78,11 +81,16 @@ class ShardProcessor(StatefulProcessor):
         import pandas as pd
 
         meta = self._meta.get() if self._meta.exists() else None
-        version, token, before, number = meta or (VERSION, "", None, 0)
+        version, query, token, before, number = meta or (VERSION, self._identity, "", None, 0)
         if version != VERSION:
             raise InputError(
                 f"the stream's state has version {version}, and this paneflow reads {VERSION}: "
                 f"go on with the paneflow that wrote it, or start from a new checkpoint"
+            )
+        if query != self._identity:
+            raise InputError(
+                f"the stream's state belongs to another query ({query}), not to "
+                f"{self._identity}: name another checkpoint, or ask the same question"
             )
         slices, events = self._open.received(sent)
         seen = int(timers.getCurrentWatermarkInMs()) * 1000
@@ -92,7 +100,7 @@ class ShardProcessor(StatefulProcessor):
         )
         held = self._store(held, number)
         token = uuid.uuid4().hex
-        self._meta.update((VERSION, token, watermark, number + 1))
+        self._meta.update((VERSION, self._identity, token, watermark, number + 1))
         _remember(token, held)
         if held.slices.num_rows or held.events.num_rows:
             self._handle.registerTimer(max(seen // 1000, 0) + 1)
@@ -104,8 +112,6 @@ class ShardProcessor(StatefulProcessor):
         if token in _memory:
             return _memory.pop(token)
         stored = [(k[0], from_bytes(bytes(v[0]))) for k, v in self._chunks.iterator()]
-        for _, slices in stored:
-            self._open.require(slices)
         # Chunks may hold slices whose windows have all been emitted.
         slices = self._open.still_open(joined(stored, self._open.layout), watermark)
         if not self._whole.exists():

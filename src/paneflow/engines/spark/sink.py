@@ -44,6 +44,11 @@ def write_stream(
     """Start the stream; `trigger` is what Spark's `trigger` takes. Gives Spark's query."""
     source = source_schema(query, frame)
     check_stream(query, source)
+    if not (callable(sink) or isinstance(sink, str | os.PathLike)):
+        raise InputError(
+            f"the sink is a {type(sink).__name__}; expected a folder for Parquet files, or a "
+            f"function of (rows, number of the batch)"
+        )
     folder = Path(checkpoint)
     memory = Memory(folder / "paneflow", query)
     write = sink if callable(sink) else ParquetFiles(Path(sink), rows_schema(query, source))
@@ -114,7 +119,9 @@ class EachBatch:
         counted = frame.observe(left_out, F.count(F.when(~usable, 1)).alias("events"))
         slices, events = self._open.received(self._sent(counted.filter(usable)))
         latest = _latest(slices, LAST) if slices.num_rows else _latest(events, self._query.time)
-        return slices, events, latest, int(left_out.get["events"])
+        # Spark drops an observation along with a batch of which nothing is left.
+        dropped = frame.count() if latest is None else int(left_out.get["events"])
+        return slices, events, latest, dropped
 
     def _sent(self, events: Any) -> list[pa.Table]:
         """What the batch sends to this process, in the order of its parts."""
