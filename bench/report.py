@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "bench" / "results"
 PAGE = ROOT / "docs" / "benchmarks.md"
 PICTURES = ROOT / "docs" / "img"
-LIBRARIES = ("polars", "duckdb", "numba", "numpy", "pyarrow")
+LIBRARIES = ("polars", "duckdb", "pyspark", "numba", "numpy", "pyarrow")
 
 console = Console(width=None if sys.stdout.isatty() else 120)
 

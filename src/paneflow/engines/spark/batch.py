@@ -54,7 +54,7 @@ def over(query: Query, frame: Any, source: pa.Schema, merge: str) -> Any:
     columns = carried(layout, inner, wider)
     keys = [c for c, name in zip(columns.names, layout.names, strict=True) if name[:4] == "key:"]
     ordered = native.repartition(*keys).sortWithinPartitions(*keys)
-    return ordered.mapInArrow(_FromNative(finish, columns, keys), spark_schema(schema))
+    return ordered.mapInArrow(FromNative(finish, columns, keys), spark_schema(schema))
 
 
 def _by_parcels(query: Query, frame: Any, parcel: Any, answer: Any) -> Any:
@@ -94,7 +94,7 @@ class _Answer:
 
 
 @dataclass(frozen=True)
-class _FromNative:
+class FromNative:
     """Slices sorted by key, answered many keys at a time."""
 
     finish: Finish
@@ -102,14 +102,14 @@ class _FromNative:
     keys: list[str]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rest: list[pa.RecordBatch] = []
+        rest = self.columns.empty_table()
         for gathered in chunks(batches, SLICES_PER_CALL):
-            held = table_of([*rest, *gathered], self.columns).combine_chunks()
+            more = table_of(gathered, self.columns)
+            held = pa.concat_tables([rest, more]).combine_chunks()
             cut = self._last_key_begins(held)
             yield from self._answer(held.slice(0, cut))
-            rest = held.slice(cut).to_batches()
-        if rest:
-            yield from self._answer(table_of(rest, self.columns))
+            rest = held.slice(cut)
+        yield from self._answer(rest)
 
     def _last_key_begins(self, slices: pa.Table) -> int:
         """Where the last key begins, of which more slices may come."""
