@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 MOST_PROGRESSIONS = 12
 """More would make an expression that Spark cannot compile into one method."""
+FINER = 4
 LOW_LIMB = 0xFFFFFFFF
 
 
@@ -125,9 +126,9 @@ def _grid(query: Query) -> list[tuple[int, int]] | None:
         return sorted(edges)
     phase = min(p for p, _ in edges)
     step = math.gcd(*(s for _, s in edges), *(p - phase for p, _ in edges))
-    finest = min(s for _, s in edges)
-    # Slices much finer than any slide would be as many as the events.
-    return [(phase % step, step)] if 64 * step >= finest else None
+    # A common grid is as good, unless it is far finer than all edges together.
+    together = sum(1 / s for _, s in edges)
+    return [(phase % step, step)] if 1 / step <= FINER * together else None
 
 
 def _column(name: str) -> Any:

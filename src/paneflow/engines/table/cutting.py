@@ -66,15 +66,30 @@ def _begins(windows: dict[str, Window], part: Part, arranged: Arranged) -> tuple
         begins = find_ranges([first], part, arranged).ranges.lo
         return begins, part.t[begins]
     t = part.t
-    starts = np.full(len(t), np.iinfo(np.int64).min)
     progressions = {edge for w in windows.values() if isinstance(w, Sliding) for edge in w.edges}
-    for phase, step in progressions:
-        np.maximum(starts, t - (t - phase) % step, out=starts)
+    starts = _starts(t, progressions)
     fresh = np.ones(len(t), np.bool_)
     fresh[1:] = starts[1:] != starts[:-1]
     fresh[part.offsets[:-1][part.offsets[:-1] < len(t)]] = True
     begins = np.flatnonzero(fresh)
     return begins, starts[begins]
+
+
+def _starts(t: Array, progressions: set[tuple[int, int]]) -> Array:
+    """The last edge of any progression, for each time."""
+    if len(t) == 0:
+        return t
+    low, high = int(t.min()), int(t.max())
+    if sum((high - low) // step + 2 for _, step in progressions) <= len(t):
+        # Few edges: listing them all is quicker than asking each progression for each event.
+        listed = [np.arange(low - (low - p) % s, high + 1, s) for p, s in progressions]
+        edges = np.unique(np.concatenate(listed))
+        found: Array = edges[np.searchsorted(edges, t, side="right") - 1]
+        return found
+    starts = np.full(len(t), np.iinfo(np.int64).min)
+    for phase, step in progressions:
+        np.maximum(starts, t - (t - phase) % step, out=starts)
+    return starts
 
 
 def _block(
