@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from paneflow.engines.spark.blocks import BLOCK, Blocks
 from paneflow.engines.spark.frames import batches_of, chosen, rows_schema, spark_schema, table_of
-from paneflow.engines.spark.native import carried, slices_natively
+from paneflow.engines.spark.native import carried, restored, slices_natively
 from paneflow.engines.spark.native_rows import rows_natively
 from paneflow.engines.spark.packing import PARCELS, chunks
 from paneflow.engines.spark.parcels import EventParcels, FromParcels, SliceParcels
@@ -52,7 +52,7 @@ def over(query: Query, frame: Any, source: pa.Schema, merge: str) -> Any:
     if native is None:
         return _by_parcels(query, frame, SliceParcels(inner, source, blocks), finish)
     columns = carried(layout, inner, wider)
-    keys = [c for c, name in zip(columns.names, layout.names, strict=True) if name[:4] == "key:"]
+    keys = [f"c{k}" for k, name in enumerate(layout.names) if name.startswith("key:")]
     ordered = native.repartition(*keys).sortWithinPartitions(*keys)
     return ordered.mapInArrow(FromNative(finish, columns, keys), spark_schema(schema))
 
@@ -124,5 +124,5 @@ class FromNative:
 
     def _answer(self, slices: pa.Table) -> Iterator[pa.RecordBatch]:
         if slices.num_rows:
-            named = slices.rename_columns(self.finish.layout.names).cast(self.finish.layout)
-            yield from batches_of(self.finish(named), self.finish.schema)
+            rows = self.finish(restored(slices, self.finish.layout))
+            yield from batches_of(rows, self.finish.schema)

@@ -37,8 +37,8 @@ def slices_natively(
 ) -> Any | None:
     """A frame of slices, one row for each key and slice; None if an aggregate has no such form.
 
-    Its columns are c0, c1, ... for those of `layout`, in which times are int64. `further` are
-    columns of the layout that follow from the start of a slice, which is called s.
+    Its columns are those of `carried(layout, ...)`. `further` are columns of the layout that follow
+    from the start of a slice, which is called s.
     """
     from pyspark.sql import functions as F
 
@@ -53,11 +53,7 @@ def slices_natively(
     start = F.greatest(
         *(t - F.pmod(t - phase, F.lit(step)) for phase, step in grid), F.lit(None).cast("long")
     )
-    made: dict[str, Any] = {
-        SLICING: F.lit(TIME_SLICES),
-        LAST: F.max("t"),
-        ROWS: F.count(F.lit(1)),
-    }
+    made: dict[str, Any] = {LAST: F.max("t"), ROWS: F.count(F.lit(1))}
     for columns, name in counted_columns(query).items():
         made[name] = F.count(F.when(present(columns), 1))
     for operator, prefix in operators.items():
@@ -78,6 +74,7 @@ def slices_natively(
         *(
             (placed[name] if name in placed else F.col(f"c{k}")).alias(f"c{k}")
             for k, name in enumerate(layout.names)
+            if name != SLICING
         )
     )
 
@@ -95,7 +92,10 @@ def events_of(query: Query, frame: Any, source: pa.Schema) -> Any:
 
 
 def carried(layout: pa.Schema, query: Query, source: pa.Schema) -> pa.Schema:
-    """The layout as native slices carry it through Spark: c0, c1, ...; times as int64."""
+    """The layout as native slices carry it through Spark: c1, c2, ...; times as int64.
+
+    All are of one slicing, so that column stays behind.
+    """
     kinds = {name: kind_of(type_, name) for name, type_ in query.types(source).items()}
     times = {START, LAST}
     for operator, prefix in stored_operators(query, kinds).items():
@@ -103,6 +103,8 @@ def carried(layout: pa.Schema, query: Query, source: pa.Schema) -> pa.Schema:
     listed = set(sequence_columns(query).values())
     fields = []
     for k, field in enumerate(layout):
+        if field.name == SLICING:
+            continue
         type_ = pa.int64() if field.name in times else field.type
         if field.name in listed:
             struct = field.type.value_type
@@ -113,6 +115,14 @@ def carried(layout: pa.Schema, query: Query, source: pa.Schema) -> pa.Schema:
             type_ = pa.list_(pa.struct(inner))
         fields.append(pa.field(f"c{k}", type_))
     return pa.schema(fields)
+
+
+def restored(slices: pa.Table, layout: pa.Schema) -> pa.Table:
+    """Slices as Spark carried them, in their own layout again."""
+    names = [name for name in layout.names if name != SLICING]
+    label = pa.repeat(pa.scalar(TIME_SLICES), slices.num_rows)
+    place = layout.get_field_index(SLICING)
+    return slices.rename_columns(names).add_column(place, SLICING, label).cast(layout)
 
 
 def _grid(query: Query) -> list[tuple[int, int]] | None:

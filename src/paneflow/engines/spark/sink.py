@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from paneflow.engines.spark.chunked import joined, numbered, stored_after
 from paneflow.engines.spark.frames import chosen, rows_schema, source_schema, spark_schema
-from paneflow.engines.spark.native import carried, slices_natively
+from paneflow.engines.spark.native import carried, restored, slices_natively
 from paneflow.engines.spark.packing import PARCELS, from_bytes, to_bytes
 from paneflow.engines.spark.parcels import SliceParcels
 from paneflow.engines.spark.streaming import check_stream
@@ -131,8 +131,7 @@ class EachBatch:
         native = slices_natively(self._query, events, self._source, layout, {})
         if native is not None:
             columns = carried(layout, self._query, self._source)
-            slices = native.toArrow().cast(columns).rename_columns(layout.names)
-            return [slices.cast(layout)]
+            return [restored(native.toArrow().cast(columns), layout)]
         cut = SliceParcels(self._query, self._source, None)
         parcels = events.mapInArrow(cut, spark_schema(PARCELS)).toArrow().sort_by("part")
         return [from_bytes(parcel) for parcel in parcels.column("parcel").to_pylist()]
