@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class _Parcels:
+class _Parcels(ABC):
     """The first half of the way of parcels, for each partition."""
 
     query: Query
@@ -41,8 +42,9 @@ class _Parcels:
             part = (context.partitionId() << 32) + number
             yield self.packed(table_of(gathered, self.source), part)
 
+    @abstractmethod
     def packed(self, events: pa.Table, part: int) -> pa.RecordBatch:
-        raise NotImplementedError
+        """The parcels of some events."""
 
 
 @dataclass(frozen=True)

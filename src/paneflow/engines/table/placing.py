@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from paneflow.aggregates.operator import Array
+from paneflow.engines.table.rows import in_schema
 from paneflow.engines.table.store import Store
 from paneflow.engines.table.windows import Block, Result, follows_from_number
 from paneflow.slicing.columns import Column
@@ -114,13 +115,7 @@ def place_rows(
     }
     for name in list(results):
         columns[name] = results.pop(name).array()
-    arrays = [
-        columns[field.name]
-        if columns[field.name].type == field.type
-        else columns[field.name].cast(field.type)
-        for field in schema
-    ]
-    return pa.table(arrays, schema=schema)
+    return in_schema(columns, schema)
 
 
 class _Column:

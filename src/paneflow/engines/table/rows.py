@@ -43,6 +43,11 @@ def assemble(
     names = list(blocks[0].results)
     made = pool.map(lambda name: _result([b.results.pop(name) for b in blocks], places), names)
     columns.update(zip(names, made, strict=True))
+    return in_schema(columns, schema)
+
+
+def in_schema(columns: Mapping[str, Any], schema: pa.Schema) -> pa.Table:
+    """Columns as a table of exactly these types."""
     arrays = [
         columns[field.name]
         if columns[field.name].type == field.type
