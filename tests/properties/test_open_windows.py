@@ -133,6 +133,13 @@ def test_a_late_event_is_counted_and_changes_no_emitted_row() -> None:
     assert ordered(rows) == ordered(expected(query, early))
 
 
+def test_an_event_is_late_once_the_watermark_has_reached_the_end_of_its_window() -> None:
+    query = pf.Query(W.tumbling(10), {"sum": A.sum("v")}, time="t")
+    batches = [pa.table({"t": [1, 10], "v": [1, 2]}), pa.table({"t": [3], "v": [4]})]
+    rows, late, _ = run(query, batches, 0)
+    assert (late, [row["sum"] for row in rows]) == (1, [1, 2])
+
+
 def test_an_event_that_is_late_for_some_windows_only_is_not_counted() -> None:
     query = pf.Query([W.tumbling(10), W.session(30)], {"sum": A.sum("v")}, time="t")
     batches = [pa.table({"t": [1, 25], "v": [1, 2]}), pa.table({"t": [3], "v": [4]})]
