@@ -28,7 +28,7 @@ from paneflow.planning import Plan
 from paneflow.slicing.arranged import Arranged
 from paneflow.slicing.bounds.by_time import Ends
 from paneflow.slicing.columns import read_column
-from paneflow.slicing.events import read_events
+from paneflow.slicing.events import Part, read_events
 from paneflow.slicing.layout import check_cuttable, identity_of
 from paneflow.slicing.slices import Slices
 from paneflow.windows import Sliding, Window
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 EVENTS_PER_PART = 250_000
 WINDOWS_PER_PART = 16
 WORTH_A_THREAD = 100_000
-ROWS_PER_PART = 100_000
+ROWS_PER_PART = 20_000
 
 Work = list[tuple[Store, Mapping[str, Window]]]
 """Stores, and the windows that are merged from each."""
@@ -73,19 +73,16 @@ def _placed(query: Query, arranged: Arranged, schema: pa.Schema, plan: Plan) -> 
     events = arranged.events
     kinds = {name: column.kind for name, column in arranged.columns.items()}
 
-    def stores(parts: int) -> list[Store]:
-        return [EventStore(part, arranged) for part in events.parts(parts)]
-
-    def merge(store: Store) -> Block:
+    def merge(part: Part) -> Block:
+        store = EventStore(part, arranged)
         return merge_windows(store, query.windows, {label: 0}, query.aggregates, kinds, plan.merge)
 
-    n = len(events.t)
-    with ThreadPoolExecutor(_threads(n)) as pool:
-        wanted = _parts(n, 1)
-        least, counts, rows = count_by_number(stores(wanted), window, events, pool)
+    n, threads = len(events.t), _threads(len(events.t))
+    with ThreadPoolExecutor(threads) as pool:
+        least, counts = count_by_number(window, events, threads, pool)
         # Many rows to an event need smaller parts, so that a part stays small beside the input.
-        wanted *= max(1, -(-max(rows) // max(ROWS_PER_PART, n // 32)))
-        blocks = ordered(merge, stores(wanted), pool)
+        small = int(counts.sum()) // max(ROWS_PER_PART, n // 32)
+        blocks = ordered(merge, events.parts(max(_parts(n, 1), small)), pool)
         return place_rows(blocks, window, label, least, counts, events.keys, schema)
 
 

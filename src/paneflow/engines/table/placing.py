@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
+from functools import partial
 from typing import Any
 
 import numba
@@ -19,8 +20,8 @@ import pyarrow as pa
 
 from paneflow.aggregates.operator import Array
 from paneflow.engines.table.rows import in_schema
-from paneflow.engines.table.store import Store
 from paneflow.engines.table.windows import Block, Result, follows_from_number
+from paneflow.slicing.bounds.by_time import count_sliding
 from paneflow.slicing.columns import Column
 from paneflow.slicing.events import Events
 from paneflow.slicing.times import TimeType
@@ -51,20 +52,13 @@ def numbers(window: Sliding, events: Events) -> range:
 
 
 def count_by_number(
-    stores: Sequence[Store], window: Sliding, events: Events, pool: Executor
-) -> tuple[int, Array, list[int]]:
-    """The least window number, how many windows have each number, and how many each store."""
-    least = numbers(window, events).start
-    counts = np.zeros(len(numbers(window, events)), np.int64)
-
-    def numbered(store: Store) -> Array:
-        return store.ranges([window]).ranges.seq
-
-    rows = []
-    for seq in ordered(numbered, stores, pool):
-        _count(seq, least, counts)
-        rows.append(len(seq))
-    return least, counts, rows
+    window: Sliding, events: Events, threads: int, pool: Executor
+) -> tuple[int, Array]:
+    """The least window number, and how many windows have each number."""
+    every = numbers(window, events)
+    count = partial(count_sliding, window, first=every.start, several=len(every))
+    counts: Array = np.sum(list(pool.map(count, events.parts(threads))), axis=0)
+    return every.start, counts
 
 
 def ordered(work: Callable[[Any], Any], jobs: Sequence[Any], pool: Executor) -> Iterator[Any]:
@@ -142,12 +136,6 @@ class _Column:
         if self._held is not None:
             return self._held.decode(self._values, self._valid)
         return pa.array(self._values, mask=None if self._valid is None else ~self._valid)
-
-
-@compiled
-def _count(seq, least, counts):  # type: ignore[no-untyped-def]
-    for w in seq:
-        counts[w - least] += 1
 
 
 @compiled

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numba
 import numpy as np
 
+from paneflow.aggregates.operator import Array
 from paneflow.slicing.arranged import Arranged
 from paneflow.slicing.bounds.ranges import Found, Ranges
 from paneflow.slicing.events import Part
@@ -31,6 +32,15 @@ def sliding(windows: Sequence[Sliding], part: Part, ends_in: Ends = (None, None)
     ends = np.empty(len(windows), np.int64)
     _sliding(t, offsets, bounds, room.key, room.seq, room.lo, room.hi, ends)
     return Found(room.first(int(ends[-1])), ends.tolist())
+
+
+def count_sliding(window: Sliding, part: Part, first: int, several: int) -> Array:
+    """How many keys have each of the windows from number `first` on, without finding them."""
+    changes = np.zeros(several + 1, np.int64)
+    bounds = (window.range.value, window.slide.value, window.offset.value)
+    _count_sliding(part.t, part.offsets, *bounds, first, changes)
+    counted: Array = np.cumsum(changes[:-1])
+    return counted
 
 
 def _numbers(window: Sliding, after: int | None, until: int | None) -> tuple[int, int]:
@@ -150,6 +160,23 @@ def _sliding(t, offsets, bounds, key, seq, lo, hi, ends):  # type: ignore[no-unt
                 if slide >= reach:
                     a = b
         ends[n] = found
+
+
+@compiled
+def _count_sliding(t, offsets, reach, slide, offset, first, changes):  # type: ignore[no-untyped-def]
+    for k in range(len(offsets) - 1):
+        counted = first
+        same_until = 0
+        for i in range(offsets[k], offsets[k + 1]):
+            if i > offsets[k] and t[i] < same_until:
+                continue
+            last = (t[i] - offset) // slide
+            same_until = offset + (last + 1) * slide
+            from_ = max(counted, (t[i] - offset - reach) // slide + 1)
+            if from_ <= last:
+                changes[from_ - first] += 1
+                changes[last + 1 - first] -= 1
+                counted = last + 1
 
 
 @compiled
