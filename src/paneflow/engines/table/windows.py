@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numba
 import numpy as np
 import pyarrow as pa
 
@@ -71,19 +72,46 @@ def merge_windows(
     results = _Merging(store, every, spans, kinds, merge).results(aggregates)
     columns = {"key": every.key + np.int32(store.part.first_key), "seq": every.seq}
     if len(labels) > 1 or not follows_from_number(windows):
-        start, end = np.empty_like(every.seq), np.empty_like(every.seq)
-        label = np.empty(len(every), np.int32)
-        for (name, window), span in zip(windows.items(), spans, strict=True):
-            start[span], end[span] = _extent(window, every.between(span.start, span.stop), store)
-            label[span] = labels[name]
+        label = np.repeat(
+            np.array([labels[name] for name in windows], np.int32), [s.stop - s.start for s in spans]
+        )
+        start, end = _extents(list(windows.values()), every, spans, store)
         columns |= {"label": label, "start": start, "end": end}
     return Block(columns, results)
 
 
-def _extent(window: Window, ranges: Ranges, store: Store) -> tuple[Array, Array]:
-    """Start and end of each window."""
-    if isinstance(window, Sliding) or len(ranges) == 0:
-        return window.extent(ranges.seq, ranges.seq, ranges.seq)
+def _extents(
+    windows: Sequence[Window], every: Ranges, spans: Sequence[slice], store: Store
+) -> tuple[Array, Array]:
+    """Start and end of the windows of every label."""
+    start, end = np.empty_like(every.seq), np.empty_like(every.seq)
+    # There may be a thousand sliding windows: one call for all.
+    sliding = [
+        (span.start, span.stop, window.range.value, window.slide.value, window.offset.value)
+        for window, span in zip(windows, spans, strict=True)
+        if isinstance(window, Sliding)
+    ]
+    if sliding:
+        _sliding_extents(np.array(sliding, np.int64), every.seq, start, end)
+    for window, span in zip(windows, spans, strict=True):
+        if not isinstance(window, Sliding):
+            ranges = every.between(span.start, span.stop)
+            start[span], end[span] = _extent_by_events(window, ranges, store)
+    return start, end
+
+
+@numba.njit(nogil=True, cache=True)
+def _sliding_extents(spans, seq, start, end):  # type: ignore[no-untyped-def]
+    for first, stop, reach, slide, offset in spans:
+        for i in range(first, stop):
+            start[i] = seq[i] * slide + offset
+            end[i] = start[i] + reach
+
+
+def _extent_by_events(window: Window, ranges: Ranges, store: Store) -> tuple[Array, Array]:
+    """Start and end of windows that take them from their events."""
+    if len(ranges) == 0:
+        return ranges.seq, ranges.seq
     first = store.part.t[ranges.lo]
     if isinstance(window, Session):
         # Rows that are slices may end later than the row behind them.

@@ -17,6 +17,13 @@ from paneflow.windows import Session, SlideByTime, Sliding
 compiled = numba.njit(nogil=True, cache=True)
 
 
+Index = tuple[Array, Array, Array]
+"""Where each key's buckets begin, the bits of time in a bucket, and the first event of each."""
+_NO_INDEX: Index = (np.zeros(0, np.int64),) * 3
+MANY = 16
+"""Windows from which on an index of the times pays."""
+EVENTS_PER_BUCKET = 8
+
 Ends = tuple[int | None, int | None]
 """Of sliding windows only those that end after the first and not after the second."""
 
@@ -24,14 +31,39 @@ Ends = tuple[int | None, int | None]
 def sliding(windows: Sequence[Sliding], part: Part, ends_in: Ends = (None, None)) -> Found:
     """All windows that reach an event of their key, for many sliding windows in one call."""
     t, offsets = part.t, part.offsets
-    sizes = [
-        (w.range.value, w.slide.value, w.offset.value, *_numbers(w, *ends_in)) for w in windows
-    ]
-    bounds = np.array(sizes, np.int64).reshape(-1, 5)
-    room = Ranges.room(_sliding_room(t, offsets, bounds))
-    ends = np.empty(len(windows), np.int64)
-    _sliding(t, offsets, bounds, room.key, room.seq, room.lo, room.hi, ends)
+    bounds = np.empty((len(windows), 5), np.int64)
+    bounds[:, :3] = [(w.range.value, w.slide.value, w.offset.value) for w in windows]
+    bounds[:, 3:] = -FARTHEST, FARTHEST
+    after, until = ends_in
+    reach, slide, offset = bounds[:, :3].T
+    if after is not None:
+        bounds[:, 3] = (after - offset - reach) // slide + 1
+    if until is not None:
+        bounds[:, 4] = (until - offset - reach) // slide
+    rooms = np.empty((len(windows), len(offsets) - 1), np.int64)
+    _sliding_rooms(t, offsets, bounds, rooms)
+    begins = np.cumsum(rooms).reshape(rooms.shape) - rooms
+    room = Ranges.room(int(rooms.sum()))
+    index = _indexed(t, offsets) if len(windows) >= MANY else _NO_INDEX
+    counts = np.empty_like(rooms)
+    columns = (room.key, room.seq, room.lo, room.hi)
+    _sliding(t, offsets, bounds, *index, begins, *columns, counts)
+    if len(windows) > 1 and counts.sum() < len(room):
+        for column in columns:
+            _close_gaps(begins, counts, column)
+    ends = np.cumsum(counts.sum(axis=1))
     return Found(room.first(int(ends[-1])), ends.tolist())
+
+
+def _indexed(t: Array, offsets: Array) -> Index:
+    """For each key, where in its events each of equal spans of time begins."""
+    events = np.diff(offsets)
+    buckets = events // EVENTS_PER_BUCKET + 1
+    begins = np.append(0, np.cumsum(buckets + 1))
+    shifts = np.empty(len(events), np.int64)
+    index = np.empty(begins[-1], np.int64)
+    _fill_index(t, offsets, begins, shifts, index)
+    return begins, shifts, index
 
 
 def count_sliding(window: Sliding, part: Part, first: int, several: int) -> Array:
@@ -41,14 +73,6 @@ def count_sliding(window: Sliding, part: Part, first: int, several: int) -> Arra
     _count_sliding(part.t, part.offsets, *bounds, first, changes)
     counted: Array = np.cumsum(changes[:-1])
     return counted
-
-
-def _numbers(window: Sliding, after: int | None, until: int | None) -> tuple[int, int]:
-    """The first and the last number of windows that end after one time and until another."""
-    reach = window.offset.value + window.range.value
-    first = -FARTHEST if after is None else (after - reach) // window.slide.value + 1
-    last = FARTHEST if until is None else (until - reach) // window.slide.value
-    return first, last
 
 
 def slide_by_time(window: SlideByTime, part: Part, columns: Arranged) -> Ranges:
@@ -68,20 +92,29 @@ def session(window: Session, part: Part, columns: Arranged) -> Ranges:
 
 
 @compiled
-def _sliding_room(t, offsets, bounds):  # type: ignore[no-untyped-def]
-    """No fewer windows than there can be."""
-    total = 0
+def _sliding_rooms(t, offsets, bounds, rooms):  # type: ignore[no-untyped-def]
+    """For each window and key, no fewer windows than there can be."""
     for b in range(len(bounds)):
         reach, slide, offset, least, most = bounds[b]
         overlap = (reach - 1) // slide + 1
         for k in range(len(offsets) - 1):
             events = offsets[k + 1] - offsets[k]
+            rooms[b, k] = 0
             if events > 0:
                 first = max(least, (t[offsets[k]] - offset - reach) // slide + 1)
                 last = min(most, (t[offsets[k + 1] - 1] - offset) // slide)
                 # Both are bounds; a sparse key has far fewer windows than its span has room for.
-                total += max(0, min(last - first + 1, events * overlap))
-    return total
+                rooms[b, k] = max(0, min(last - first + 1, events * overlap))
+
+
+@compiled
+def _close_gaps(begins, counts, column):  # type: ignore[no-untyped-def]
+    to = 0
+    for n in range(begins.shape[0]):
+        for k in range(begins.shape[1]):
+            for i in range(begins[n, k], begins[n, k] + counts[n, k]):
+                column[to] = column[i]
+                to += 1
 
 
 @compiled
@@ -121,22 +154,67 @@ def _reach(t, i, end, bound, guess):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _sliding(t, offsets, bounds, key, seq, lo, hi, ends):  # type: ignore[no-untyped-def]
+def _fill_index(t, offsets, begins, shifts, index):  # type: ignore[no-untyped-def]
+    for k in range(len(offsets) - 1):
+        i, end = offsets[k], offsets[k + 1]
+        buckets = begins[k + 1] - begins[k] - 1
+        shift = 0
+        while i < end and (t[end - 1] - t[i]) >> shift >= buckets:
+            shift += 1
+        shifts[k] = shift
+        first = t[i] if i < end else 0
+        for b in range(buckets + 1):
+            while i < end and (t[i] - first) >> shift < b:
+                i += 1
+            index[begins[k] + b] = i
+
+
+@compiled
+def _look_up(t, first, begin, buckets, shift, index, bound):  # type: ignore[no-untyped-def]
+    """The first position of a key with t >= bound, by the key's index."""
+    if bound <= t[first]:
+        return first
+    bucket = (bound - t[first]) >> shift
+    if bucket >= buckets:
+        return index[begin + buckets]
+    low, high = index[begin + bucket], index[begin + bucket + 1]
+    while low < high:
+        middle = (low + high) // 2
+        if t[middle] < bound:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@compiled
+def _sliding(  # type: ignore[no-untyped-def]
+    t, offsets, bounds, buckets, shifts, index, begins, key, seq, lo, hi, counts
+):
+    """Key by key, so that a key's times stay in the cache for all windows."""
+    indexed = len(buckets) > 0
     found = 0
-    for n in range(len(bounds)):
-        reach, slide, offset, least, most = bounds[n]
-        for k in range(len(offsets) - 1):
-            end = offsets[k + 1]
-            a = offsets[k]
-            b = a
-            if a == end:
-                continue
-            leap = 0
-            w = max(least, (t[a] - offset - reach) // slide + 1)
-            start = offset + w * slide
-            while w <= most:
-                begin = a
-                a = _reach(t, a, end, start, leap)
+    for k in range(len(offsets) - 1):
+        head, end = offsets[k], offsets[k + 1]
+        base, several, shift = 0, 0, 0
+        if indexed:
+            base, several, shift = buckets[k], buckets[k + 1] - buckets[k] - 1, shifts[k]
+        for n in range(len(bounds)):
+            if len(bounds) > 1:
+                found = begins[n, k]
+            before = found
+            reach, slide, offset, least, most = bounds[n]
+            a, b, leap = head, head, 0
+            w = start = 0
+            if head < end:
+                w = max(least, (t[a] - offset - reach) // slide + 1)
+                start = offset + w * slide
+            while a < end and w <= most:
+                skipped = a
+                if not indexed:
+                    a = _reach(t, a, end, start, leap)
+                elif t[a] < start:
+                    a = _look_up(t, head, base, several, shift, index, start)
                 if a == end:
                     break
                 if t[a] >= start + reach:
@@ -147,9 +225,12 @@ def _sliding(t, offsets, bounds, key, seq, lo, hi, ends):  # type: ignore[no-unt
                         # The event lies in the gap between two windows, or behind the last.
                         continue
                 b = max(a, b)
-                before = b
-                b = _reach(t, b, end, start + reach, leap)
-                leap = max(a - begin, b - before) - 8
+                passed = b
+                if indexed:
+                    b = _look_up(t, head, base, several, shift, index, start + reach)
+                else:
+                    b = _reach(t, b, end, start + reach, leap)
+                leap = max(a - skipped, b - passed) - 8
                 key[found] = k
                 seq[found] = w
                 lo[found] = a
@@ -159,7 +240,7 @@ def _sliding(t, offsets, bounds, key, seq, lo, hi, ends):  # type: ignore[no-unt
                 start += slide
                 if slide >= reach:
                     a = b
-        ends[n] = found
+            counts[n, k] = found - before
 
 
 @compiled
