@@ -23,6 +23,7 @@ import numpy as np
 from paneflow.aggregates.kernels import Shape, kernel
 from paneflow.aggregates.operator import Array, Operator, Partials
 from paneflow.merging.contract import Algorithm
+from paneflow.merging.lanes import lanes_of, slide_in_lanes
 
 
 def text(shape: Shape, state: str) -> str:
@@ -244,8 +245,14 @@ class Sba:
             np.empty((max(len(column) - size + 1, 0), *column.shape[1:]), column.dtype)
             for column in stretch
         )
-        if len(merged[0]):
-            kernel(self._operator, "slide", slide_loop, slide_helpers)(size, *stretch, *merged)
+        if not len(merged[0]):
+            return merged
+        slide = kernel(self._operator, "slide", slide_loop, slide_helpers)
+        lanes = lanes_of(self._operator, size, len(stretch[0]), slide)
+        if lanes is not None:
+            slide_in_lanes(self._operator, lanes, size, stretch, merged)
+        else:
+            slide(size, *stretch, *merged)
         return merged
 
 
