@@ -10,7 +10,7 @@ from bench.data import rows_of
 from bench.measuring import Measured
 
 OURS = "paneflow"
-ROWS_AT_ONCE = 100_000_000
+ROWS_AT_ONCE = 120_000_000
 """Of more rows than this, the result is asked for one key range at a time, by everybody."""
 
 

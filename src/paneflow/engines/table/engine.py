@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 EVENTS_PER_PART = 250_000
 WINDOWS_PER_PART = 16
 WORTH_A_THREAD = 100_000
-ROWS_PER_PART = 20_000
+ROWS_PER_PART = 10_000
 
 Work = list[tuple[Store, Mapping[str, Window]]]
 """Stores, and the windows that are merged from each."""
