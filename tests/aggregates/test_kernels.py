@@ -54,6 +54,8 @@ def everything() -> None:
     for key in (None, "k", ["k", "h"]):
         for given in (table, table.sort_by("t")):
             pf.Query(windows, aggregates, key=key, time="t").over(given)
+    many = [W.sliding(range_, slide) for range_ in range(1, 5) for slide in range(9, 13)]
+    pf.Query(many, {"n": A.count()}, key="k", time="t").over(table)
     for merge in AVAILABLE:
         for aggregate in (A.sum("i"), A.max("x")):
             try:

@@ -72,6 +72,18 @@ def test_a_broken_law_is_named(merge: str, aggregate: A.Aggregate, law: str) -> 
         query.over(table, merge=merge)
 
 
+@pytest.mark.parametrize("several", [2, 15, 16, 40])
+def test_many_sliding_windows_over_any_table(several: int) -> None:
+    """Windows that only slide are found together, from 16 on by an index of the times."""
+    for seed in range(30):
+        r = random.Random(seed)
+        case = draw_case(r)
+        drawn = (W.sliding(r.randint(1, 60), r.randint(1, 40), r.randint(0, 9)) for _ in range(99))
+        windows = dict(list({str(window): window for window in drawn}.items())[:several])
+        query = pf.Query(windows, {"n": A.count(), "low": A.min("i")}, case.query.key, "t")
+        check(Case(query, case.table), "auto")
+
+
 @pytest.mark.exhaustive
 def test_twenty_thousand_random_queries() -> None:
     for seed in range(EXHAUSTIVE):

@@ -16,12 +16,14 @@ import dis
 import functools
 import linecache
 import math
+import threading
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
+_PARSING = threading.Lock()
 IMPORTED = {"math": math, "np": np}
 """What every kernel imports already."""
 
@@ -38,8 +40,10 @@ def functions_text(functions: dict[str, Callable[..., Any]]) -> str | None:
     """
     exporter = _Exporter()
     try:
-        for name, function in functions.items():
-            exporter.function(function, name)
+        # Python 3.11 fails now and then when two threads parse at once.
+        with _PARSING:
+            for name, function in functions.items():
+                exporter.function(function, name)
     except (_CannotExport, SyntaxError):
         return None
     return "".join(exporter.parts)

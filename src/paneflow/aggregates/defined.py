@@ -170,6 +170,7 @@ def _tried(aggregate: Defined, kinds: tuple[Kind, ...]) -> Tried | Failure:
     return try_out(str(aggregate), user.lift, user.combine, user.identity, events)
 
 
+@functools.lru_cache(maxsize=256)
 def _result_type(aggregate: Defined, tried: Tried) -> pa.DataType:
     """The Arrow type that holds whatever lower gives for samples."""
     results = [result for _, result in tried.results(aggregate.definition.lower)]
