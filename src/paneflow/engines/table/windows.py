@@ -73,7 +73,8 @@ def merge_windows(
     columns = {"key": every.key + np.int32(store.part.first_key), "seq": every.seq}
     if len(labels) > 1 or not follows_from_number(windows):
         label = np.repeat(
-            np.array([labels[name] for name in windows], np.int32), [s.stop - s.start for s in spans]
+            np.array([labels[name] for name in windows], np.int32),
+            [s.stop - s.start for s in spans],
         )
         start, end = _extents(list(windows.values()), every, spans, store)
         columns |= {"label": label, "start": start, "end": end}
