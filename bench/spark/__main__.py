@@ -1,4 +1,4 @@
-"""python -m bench.spark [--quick] [batch | streams]."""
+"""python -m bench.spark [--quick] [batch | keys | streams]."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 
 from bench.report import publish
-from bench.spark import batch, streams
+from bench.spark import batch, keys, streams
 from bench.spark.setting import spark_in_folder
 
 
@@ -14,11 +14,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the parts that were asked for, or all; only a full run is published."""
     parser = argparse.ArgumentParser(prog="python -m bench.spark", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a fraction of the rows")
-    parser.add_argument("parts", nargs="*", help="batch, streams: both unless named")
+    parser.add_argument("parts", nargs="*", help="batch, keys, streams: all unless named")
     options = parser.parse_args(arguments)
     sheets = []
     with spark_in_folder() as (spark, folder):
-        for name, part in (("batch", batch), ("streams", streams)):
+        for name, part in (("batch", batch), ("keys", keys), ("streams", streams)):
             if not options.parts or name in options.parts:
                 sheets += part.run(spark, folder, options.quick)
     if not options.quick and not options.parts:

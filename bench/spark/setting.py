@@ -32,10 +32,19 @@ def spark_in_folder() -> Iterator[tuple[Any, Path]]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def events(count: int, keys: int, span: int, hot: float = 0.0, seed: int = 0) -> pa.Table:
-    """Events over `span` seconds in order of time; key 0 has a share `hot` of them."""
+def events(
+    count: int, keys: int, span: int, hot: float = 0.0, zipf: float | None = None, seed: int = 0
+) -> pa.Table:
+    """Events over `span` seconds in order of time; key 0 has a share `hot` of them.
+
+    With `zipf` the n-th key has a share in proportion to n ** -zipf, and otherwise all have alike.
+    """
     rng = np.random.default_rng(seed)
-    key = rng.integers(0, keys, count)
+    if zipf is None:
+        key = rng.integers(0, keys, count)
+    else:
+        shares = np.cumsum(np.arange(1, keys + 1) ** -zipf)
+        key = np.searchsorted(shares / shares[-1], rng.random(count))
     key[rng.random(count) < hot] = 0
     times = BEGIN + np.sort(rng.integers(0, span * SECOND, count))
     stamps = pa.array(times, pa.timestamp("us", "UTC"))

@@ -1,9 +1,12 @@
-"""Spark for paneflow: a session with everything set.
+"""Spark for paneflow: a session with everything set, and what streams tell.
 
 `query.over(df)` and `query.write_stream(df, ...)` work in any session that has what they need;
-this one has.
+the one of `session()` has. `progress` tells how far a stream of `write_stream` has come, `split`
+parts the rows of `query.over(df, late=True)` from events that came too late.
 """
 
 from paneflow.engines.spark.session import session
+from paneflow.engines.spark.sink_memory import Progress, progress
+from paneflow.engines.spark.streaming import split
 
-__all__ = ["session"]
+__all__ = ["Progress", "progress", "session", "split"]

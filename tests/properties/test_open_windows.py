@@ -188,11 +188,3 @@ def test_what_is_remembered_does_not_grow_with_the_stream(window: W.Window) -> N
         _, held, _ = windows.advance(held, *windows.received([windows.sent(batch)]), before, latest)
         before = latest
     assert held.slices.num_rows + held.events.num_rows < 60
-
-
-def test_a_custom_window_over_a_stream_is_refused_with_the_reason() -> None:
-    from examples.threshold_window import Threshold
-
-    query = pf.Query(Threshold("v", 3.0), {"n": A.count()}, time="t")
-    with pytest.raises(pf.UnsupportedError, match="custom"):
-        OpenWindows(query, pa.schema([("t", pa.int64()), ("v", pa.float64())]))

@@ -12,9 +12,10 @@ import pyarrow as pa
 import pytest
 
 import paneflow as pf
-from examples.threshold_window import Threshold
 from paneflow import aggregates as A, windows as W
-from paneflow.engines.spark.shard_state import META, VERSION, ShardProcessor
+from paneflow.engines.spark.shard_state import META, ShardProcessor
+from paneflow.engines.spark.versions import VERSION
+from paneflow.engines.spark.wanted import Wanted
 from tests.spark.support import frame_of, read_files, write_files
 from tests.test_bad_input import refused
 
@@ -83,11 +84,6 @@ def test_a_stream_needs_timestamps(stream: Any, ask: Callable[..., Any], type_: 
     frame = stream.selectExpr(f"{made} AS t")
     query = pf.Query(W.tumbling(5), COUNT, time="t")
     ask(pf.UnsupportedError, query, frame, "'t'", "timestamp")
-
-
-def test_a_custom_window_over_a_stream(stream: Any, ask: Callable[..., Any]) -> None:
-    query = pf.Query({"high": Threshold("value", 0.0)}, COUNT)
-    ask(pf.UnsupportedError, query, stream, "'high'", "stream", "finite")
 
 
 # Times.
@@ -203,7 +199,7 @@ class NewerState:
 
 def test_the_state_of_a_newer_version() -> None:
     query = pf.Query(W.tumbling("5 s"), COUNT)
-    processor = ShardProcessor(query, EVENTS.schema)
+    processor = ShardProcessor(query, EVENTS.schema, Wanted())
     processor.init(NewerState())
 
     def step() -> None:

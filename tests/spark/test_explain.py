@@ -22,7 +22,8 @@ EVENTS = pa.table(
         (W.sliding("9 s", "1 s"), A.max("v"), "Spark cuts the slices"),
         (W.sliding("9 s", "1 s"), A.median("v"), "slices are cut in Python"),
         (W.session("1 s"), A.max("v"), "slices are cut in Python"),
-        (W.count(3), A.max("v"), "events are brought together by key"),
+        (W.count(3), A.max("v"), "events are sorted into ranges"),
+        (W.slide_by_tuple("9 s", 3), A.max("v"), "events are brought together by key"),
     ],
 )
 def test_a_finite_frame(spark: Any, window: W.Window, aggregate: Any, way: str) -> None:

@@ -26,7 +26,7 @@ from tests.properties.cases import AGGREGATES, MERGEABLE, WINDOWS, affine, draw_
 from tests.spark.support import assert_same_set, plain, read_files, write_files
 
 EXHAUSTIVE = int(os.environ.get("PANEFLOW_SPARK_STREAMS", "100"))
-ORDERED = ("count", "slide_by_tuple", "slide_by_time", "delta", "punctuation")
+ORDERED = ("count", "slide_by_tuple", "slide_by_time", "delta", "punctuation", "threshold")
 SECOND = 1_000_000
 START = 1_700_000_000 * SECOND
 

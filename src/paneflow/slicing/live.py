@@ -19,7 +19,9 @@ from paneflow.slicing.arranged import Arranged
 from paneflow.slicing.bounds.by_time import session
 from paneflow.slicing.events import order_events
 from paneflow.slicing.keys import encode_keys
+from paneflow.slicing.layout import slicings
 from paneflow.slicing.slices import LAST, ROWS, SLICING, START, TIME_SLICES, Slices
+from paneflow.slicing.times import read_times
 from paneflow.windows import Session, Sliding
 
 if TYPE_CHECKING:
@@ -69,6 +71,63 @@ class Live:
         rows = self._closing(slices, before, watermark)
         return Advance(rows, self.still_open(slices, watermark), missed)
 
+    def late_for(
+        self, events: pa.Table, held: pa.Table, fresh: pa.Table, before: int
+    ) -> list[tuple[Array, Array]]:
+        """For each slicing: which events are too late for it, and which are in none of its windows.
+
+        `fresh` are the slices of the batch that brought the events.
+        """
+        t, _ = read_times(events, self._query.time)
+        found = []
+        if self._sliding:
+            ends = self._last_ends(t)
+            found.append(((ends <= before) & (ends > NEVER), ends == NEVER))
+        # An event is in the session of the slice it was cut into, so it may stand beside it.
+        slices = pa.concat_tables([held.select(fresh.column_names), fresh])
+        names = [f"key:{name}" for name in self._query.key]
+        for label, window in self._sessions.items():
+            mine = slices.filter(pa.array(_equal(slices, SLICING, label)))
+            keys = pa.concat_tables(
+                [mine.select(names), _renamed(events.select(list(self._query.key)), mine, names)]
+            )
+            start, last = (np.append(_ticks(mine, column), t) for column in (START, LAST))
+            closed = self._ended(keys, start, last, window, before)[mine.num_rows :]
+            found.append((closed, np.zeros(len(t), np.bool_)))
+        return found
+
+    def early(self, kept: pa.Table, fresh: pa.Table, watermark: int | None) -> pa.Table:
+        """The rows, as they stand, of open windows that a batch's slices have changed."""
+        fresh = fresh if watermark is None else self.still_open(fresh, watermark)
+        if fresh.num_rows == 0:
+            return self._query.finish(self._slices(kept.slice(0, 0)))
+        rows = self._unnumbered(self._query.finish(self._slices(kept), after=watermark))
+        changed = np.zeros(rows.num_rows, np.bool_)
+        for slicing, windows in slicings(self._query.windows).items():
+            of_rows = np.logical_or.reduce([_equal(rows, "window", label) for label in windows])
+            cut = fresh.filter(pa.array(_equal(fresh, SLICING, slicing)))
+            within = slicing != TIME_SLICES  # the last event may stand at a session's end
+            changed[of_rows] = self._hit(rows.filter(pa.array(of_rows)), cut, within)
+        return rows.filter(pa.array(changed))
+
+    def _hit(self, rows: pa.Table, fresh: pa.Table, within: bool) -> Array:
+        """Which rows are of a window that some fresh slice of their key starts in."""
+        names = [f"key:{name}" for name in self._query.key]
+        mine = _renamed(rows.select(list(self._query.key)), fresh, names)
+        codes = np.zeros(len(rows) + len(fresh), np.int64)
+        if names:
+            both = pa.concat_tables([mine, fresh.select(names)])
+            codes, _ = encode_keys(both.combine_chunks(), tuple(names))
+        begin, end, start = _ticks(rows, "start"), _ticks(rows, "end"), _ticks(fresh, START)
+        _, ranks = np.unique(np.concatenate([begin, end, start]), return_inverse=True)
+        wide = int(ranks.max(initial=0)) + 1
+        n = len(rows)
+        starts = np.sort(codes[n:] * wide + ranks[2 * n :])
+        first = np.searchsorted(starts, codes[:n] * wide + ranks[:n])
+        behind = np.searchsorted(starts, codes[:n] * wide + ranks[n : 2 * n] + within)
+        hit: Array = behind > first
+        return hit
+
     def still_open(self, slices: pa.Table, watermark: int) -> pa.Table:
         """Slices without those whose windows have all closed."""
         over = self._passed(slices, watermark)
@@ -94,7 +153,10 @@ class Live:
 
     def _last_end(self, slices: pa.Table) -> Array:
         """When the last window that a time slice is in ends."""
-        start = _ticks(slices, START)
+        return self._last_ends(_ticks(slices, START))
+
+    def _last_ends(self, start: Array) -> Array:
+        """When the last window that a time is in ends; NEVER if it is in none."""
         ends = np.full(len(start), NEVER)
         for window in self._sliding:
             offset, slide = window.offset.value, window.slide.value
@@ -111,14 +173,27 @@ class Live:
         rows = np.flatnonzero(_equal(slices, SLICING, label))
         if len(rows):
             mine = slices.take(pa.array(rows))
-            codes, keys = encode_keys(mine, tuple(f"key:{name}" for name in self._query.key))
-            events = order_events(codes, keys, _ticks(mine, START), _ticks(mine, LAST))
+            keys = mine.select([f"key:{name}" for name in self._query.key])
+            ended = self._ended(keys, _ticks(mine, START), _ticks(mine, LAST), window, watermark)
+            closed[rows[ended]] = True
+        return closed
+
+    def _ended(
+        self, keys: pa.Table, start: Array, last: Array, window: Session, watermark: int
+    ) -> Array:
+        """Which spans of time are of sessions that have closed."""
+        ended = np.zeros(len(start), np.bool_)
+        if len(start):
+            codes, distinct = encode_keys(keys.combine_chunks(), tuple(keys.column_names))
+            if not keys.column_names:
+                codes = np.zeros(len(start), np.int64)
+            events = order_events(codes, distinct, start, last)
             (part,) = events.parts(1)
             found = session(window, part, Arranged(events, {}))
-            last = np.maximum.reduceat(part.last, found.lo)
-            done = np.repeat(last + window.gap.value < watermark, found.hi - found.lo)
-            closed[rows[events.arrange(np.arange(len(rows)))[done]]] = True
-        return closed
+            latest = np.maximum.reduceat(part.last, found.lo)
+            done = np.repeat(latest + window.gap.value < watermark, found.hi - found.lo)
+            ended[events.arrange(np.arange(len(start)))[done]] = True
+        return ended
 
     def _closing(self, slices: pa.Table, before: int | None, watermark: int) -> pa.Table:
         """The rows of windows that close between two watermarks."""
@@ -128,15 +203,21 @@ class Live:
         )
         if not self._sessions:
             return rows
-        by_session = np.zeros(rows.num_rows, np.bool_)
+        open_ = self._of_sessions(rows) & (_ticks(rows, "end") >= watermark)
+        return self._unnumbered(rows.filter(pa.array(~open_)))
+
+    def _unnumbered(self, rows: pa.Table) -> pa.Table:
+        """Rows without the numbers of sessions: they would need every session before."""
+        seq = pa.array(rows.column("seq").to_numpy(), mask=self._of_sessions(rows))
+        return rows.set_column(rows.schema.get_field_index("seq"), "seq", seq)
+
+    def _of_sessions(self, rows: pa.Table) -> Array:
+        """Which rows are of session windows."""
+        found = np.zeros(rows.num_rows, np.bool_)
         for label, window in self._query.windows.items():
             if isinstance(window, Session):
-                by_session |= _equal(rows, "window", label)
-        open_ = by_session & (_ticks(rows, "end") >= watermark)
-        # A session's number would need every session before it: unbounded streams leave it out.
-        seq = pa.array(rows.column("seq").to_numpy(), mask=by_session)
-        place = rows.schema.get_field_index("seq")
-        return rows.set_column(place, "seq", seq).filter(pa.array(~open_))
+                found |= _equal(rows, "window", label)
+        return found
 
 
 def _ticks(table: pa.Table, column: str) -> Array:
@@ -148,6 +229,11 @@ def _equal(table: pa.Table, column: str, text: str) -> Array:
     values = table.column(column)
     equal: Array = pc.equal(values.cast(pa.string()), text).to_numpy()
     return equal
+
+
+def _renamed(keys: pa.Table, like: pa.Table, names: list[str]) -> pa.Table:
+    """Key columns under the names and in the types that slices have them in."""
+    return keys.rename_columns(names).cast(like.select(names).schema)
 
 
 def _events(slices: pa.Table, chosen: Array) -> int:

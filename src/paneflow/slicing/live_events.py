@@ -16,16 +16,17 @@ import numpy as np
 import pyarrow as pa
 
 from paneflow.aggregates.operator import Array
-from paneflow.errors import UnsupportedError
 from paneflow.slicing.arranged import Arranged
 from paneflow.slicing.bounds import find_ranges
 from paneflow.slicing.bounds.ranges import Ranges
 from paneflow.slicing.columns import read_column
 from paneflow.slicing.events import Events, order_events
 from paneflow.slicing.keys import encode_keys
+from paneflow.slicing.live_steps import Replay, first_states, step_through, still_wanted
 from paneflow.slicing.times import read_times
 from paneflow.windows import (
     Count,
+    Custom,
     Delta,
     Punctuation,
     Session,
@@ -38,7 +39,9 @@ from paneflow.windows import (
 if TYPE_CHECKING:
     from paneflow.query import Query
 
-KINDS = (Count, Delta, Punctuation, Session, SlideByTime, SlideByTuple, Sliding)
+NEVER = np.iinfo(np.int64).max
+UNSTEPPED = -1
+"""The mark of an event that its custom window has not seen, because it is not final."""
 
 
 @dataclass(frozen=True)
@@ -58,17 +61,15 @@ class LiveEvents:
     """The open windows of a stream, for some of its keys."""
 
     def __init__(self, query: Query) -> None:
-        for label, window in query.windows.items():
-            if not isinstance(window, KINDS):
-                raise UnsupportedError(
-                    f"window {label!r} ({window}) is custom, and over a stream its state could "
-                    f"not be kept: use query.over on a finite table"
-                )
         self._query = query
-        self._each = [
-            (window, query.with_windows({label: _without_partial(window)}))
-            for label, window in query.windows.items()
-        ]
+        self._customs: dict[int, Custom] = {}
+        self._each: list[tuple[Window, Query]] = []
+        for k, (label, window) in enumerate(query.windows.items()):
+            asked = _without_partial(window)
+            if isinstance(window, Custom):
+                self._customs[k] = window
+                asked = Replay(_mark(k))
+            self._each.append((window, query.with_windows({label: asked})))
 
     def advance(
         self,
@@ -83,13 +84,73 @@ class LiveEvents:
         if before is not None and fresh.num_rows:
             late = read_times(fresh, self._query.time)[0] < before
             fresh = fresh.filter(pa.array(~late)) if late.any() else fresh
-        known = _Keys(self._query, pa.concat_tables([held, fresh]), marks, len(self._each))
+        known = self._known(pa.concat_tables([self._marked(held), self._marked(fresh)]), marks)
         rows = [self._query.result_schema(held.schema).empty_table()]
         if watermark is not None:
             for k, (window, query) in enumerate(self._each):
+                if isinstance(window, Custom):
+                    known.step(k, window, known.t <= watermark)
                 rows.append(self._emit(known, k, window, query, before, watermark))
         events, marks = known.forget()
         return EventsAdvance(pa.concat_tables(rows), events, marks, int(late.sum()))
+
+    def early(
+        self, held: pa.Table, marks: pa.Table | None, fresh: pa.Table, watermark: int | None
+    ) -> pa.Table:
+        """The rows, as they stand, of open windows that a batch may have changed.
+
+        `held` and `marks` are those after the batch that brought the fresh events.
+        """
+        rows = [self._query.result_schema(held.schema).empty_table()]
+        known = self._known(self._marked(held), marks)
+        soonest = np.full(known.size, NEVER)
+        if fresh.num_rows and len(known.t):
+            np.minimum.at(soonest, known.codes_of(fresh), read_times(fresh, self._query.time)[0])
+            for k, (window, query) in enumerate(self._each):
+                if isinstance(window, Custom):
+                    known.step(k, window, np.ones(len(known.t), np.bool_))
+                rows.append(self._open(known, k, window, query, soonest, watermark))
+        return pa.concat_tables(rows)
+
+    def _known(self, events: pa.Table, marks: pa.Table | None) -> _Keys:
+        return _Keys(self._query, events, marks, len(self._each), self._customs)
+
+    def _marked(self, events: pa.Table) -> pa.Table:
+        """Events with a mark for each custom window, as far as it has seen them."""
+        for k in self._customs:
+            if _mark(k) not in events.column_names:
+                unseen = pa.array(np.full(events.num_rows, UNSTEPPED, np.int8))
+                events = events.append_column(_mark(k), unseen)
+        return events
+
+    def _open(
+        self,
+        known: _Keys,
+        k: int,
+        window: Window,
+        query: Query,
+        soonest: Array,
+        watermark: int | None,
+    ) -> pa.Table:
+        """The rows of one window that are not final, and may have changed."""
+        skip, numbered, emitted = known.marks[k]
+        rows = query.over(known.seen_by(k, known.ordinal >= skip[known.code]))
+        code = known.codes_of(rows)
+        end = rows.column("end").cast(pa.int64()).to_numpy()
+        if isinstance(window, Session | SlideByTime | Sliding):
+            final = np.zeros(len(end), np.bool_) if watermark is None else end <= watermark
+            if isinstance(window, Session) and watermark is not None:
+                final = end < watermark
+            session = isinstance(window, Session)
+            seq = pa.nulls(len(rows), pa.int64()) if session else rows.column("seq")
+        else:
+            number = rows.column("seq").to_numpy() + numbered[code]
+            final, seq = number < emitted[code], pa.array(number)
+        # What a window holds depends on no event behind its end, but whether it has ended may.
+        ends_later = isinstance(window, Custom | Delta)
+        changed = ~final & ((soonest[code] < NEVER) if ends_later else (end >= soonest[code]))
+        place = rows.schema.get_field_index("seq")
+        return rows.set_column(place, "seq", seq).filter(pa.array(changed))
 
     def _emit(
         self,
@@ -103,7 +164,7 @@ class LiveEvents:
         """The rows of one window that are final now; what it needs no more is marked."""
         skip, numbered, emitted = known.marks[k]
         chosen = (known.t <= watermark) & (known.ordinal >= skip[known.code])
-        events = known.events.filter(pa.array(chosen))
+        events = known.seen_by(k, chosen)
         rows = query.over(events)
         code = known.codes_of(rows)
         if isinstance(window, Session | SlideByTime | Sliding):
@@ -118,11 +179,18 @@ class LiveEvents:
             past = number >= emitted[code]
             np.maximum.at(emitted, code[past], number[past] + 1)
             seq = pa.array(number)
-        found, ordered = _ranges(window, query, events)
-        gone, windows = _forgotten(window, found, ordered, watermark)
-        mine = known.codes_of(ordered.keys) if query.key else np.zeros(1, np.int64)
-        skip[mine[: len(gone)]] += gone
-        numbered[mine[: len(gone)]] += windows
+        if isinstance(window, Custom):
+            windows = np.bincount(code, minlength=known.size)
+            gone, marks = still_wanted(known.stepped[k][chosen], known.code[chosen], windows)
+            known.stepped[k][chosen] = marks
+            skip += gone
+            numbered += windows
+        else:
+            found, ordered = _ranges(window, query, events)
+            gone, windows = _forgotten(window, found, ordered, watermark)
+            mine = known.codes_of(ordered.keys) if query.key else np.zeros(1, np.int64)
+            skip[mine[: len(gone)]] += gone
+            numbered[mine[: len(gone)]] += windows
         place = rows.schema.get_field_index("seq")
         return rows.set_column(place, "seq", seq).filter(pa.array(past))
 
@@ -131,7 +199,12 @@ class _Keys:
     """All events in total order, and the marks of their keys."""
 
     def __init__(
-        self, query: Query, events: pa.Table, marks: pa.Table | None, windows: int
+        self,
+        query: Query,
+        events: pa.Table,
+        marks: pa.Table | None,
+        windows: int,
+        customs: dict[int, Custom],
     ) -> None:
         self._query = query
         n = 0 if marks is None else marks.num_rows
@@ -149,14 +222,37 @@ class _Keys:
         order = np.lexsort((t, codes[n:]))
         self.events = events.take(pa.array(order)).combine_chunks()
         self.t, self.code = t[order], codes[n:][order]
-        size = self.keys.num_rows if key else 1
+        size = self.size = self.keys.num_rows if key else 1
         starts = np.searchsorted(self.code, np.arange(size))
         self.ordinal = np.arange(len(order)) - starts[self.code]
+        self.stepped = {k: _numbers(self.events, _mark(k)) for k in customs}
+        self.states = {k: first_states(custom, size) for k, custom in customs.items()}
         self.marks = [np.zeros((3, size), np.int64) for _ in range(windows)]
         if marks is not None:
             for k in range(windows):
                 for i in range(3):
                     self.marks[k][i, codes[:n]] = marks.column(f"{k}:{i}").to_numpy()
+            for k, states in self.states.items():
+                for i, state in enumerate(states):
+                    state[codes[:n]] = marks.column(f"{k}:state:{i}").to_numpy()
+
+    def step(self, k: int, window: Custom, wanted: Array) -> None:
+        """Show a custom window those of the wanted events that it has not seen."""
+        unseen = wanted & (self.stepped[k] == UNSTEPPED)
+        code = self.code[unseen]
+        offsets = np.searchsorted(code, np.arange(self.size + 1))
+        events = self.events.filter(pa.array(unseen))
+        self.stepped[k][unseen] = step_through(
+            window, events, self.t[unseen], offsets, self.states[k]
+        )
+
+    def seen_by(self, k: int, chosen: Array) -> pa.Table:
+        """Some of the events, with what a custom window has made of them."""
+        events = self.events.filter(pa.array(chosen))
+        if k not in self.stepped:
+            return events
+        place = events.schema.get_field_index(_mark(k))
+        return events.set_column(place, _mark(k), pa.array(self.stepped[k][chosen]))
 
     def codes_of(self, rows: pa.Table) -> Array:
         """The keys' codes of rows that have none but known keys."""
@@ -176,7 +272,23 @@ class _Keys:
         for k, mark in enumerate(self.marks):
             for i in range(3):
                 columns[f"{k}:{i}"] = pa.array(mark[i] - (gone if i == 0 else 0))
-        return self.events.filter(pa.array(kept)), pa.table(columns)
+        for k, states in self.states.items():
+            columns |= {f"{k}:state:{i}": pa.array(state) for i, state in enumerate(states)}
+        events = self.events
+        for k, stepped in self.stepped.items():
+            place = events.schema.get_field_index(_mark(k))
+            events = events.set_column(place, _mark(k), pa.array(stepped.astype(np.int8)))
+        return events.filter(pa.array(kept)), pa.table(columns)
+
+
+def _mark(k: int) -> str:
+    """The column that holds what the k-th window, a custom one, has made of an event."""
+    return f"paneflow:mark:{k}"
+
+
+def _numbers(table: pa.Table, column: str) -> Array:
+    numbers: Array = table.column(column).to_numpy().astype(np.int64)
+    return numbers
 
 
 def _without_partial(window: Window) -> Window:

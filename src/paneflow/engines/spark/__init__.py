@@ -3,7 +3,7 @@
 Raw rows stay in the JVM where they can; slices cross into Python. `native.py` slices by Spark's own
 aggregates, `packing.py` carries what has no native form, `batch.py` answers over finite frames;
 `streaming.py` over unbounded ones, whose memory is `shard_state.py`; `sink.py` over those that end
-in a sink.
+in a sink, whose memory is `sink_memory.py`. `versions.py` says which memory can be gone on with.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from paneflow.engines.spark import batch, streaming
 from paneflow.engines.spark.explaining import explain
 from paneflow.engines.spark.frames import source_schema
 from paneflow.engines.spark.sink import write_stream
-from paneflow.errors import UnsupportedError
+from paneflow.engines.spark.wanted import Wanted
+from paneflow.errors import QueryError, UnsupportedError
 
 if TYPE_CHECKING:
     from paneflow.query import Query
 
 
-def over(query: Query, frame: Any, merge: str = "auto", max_ahead: int | None = None) -> Any:
-    """The rows of a query over a frame, finite or streaming, as a frame."""
+def over(query: Query, frame: Any, merge: str = "auto", **stream: Any) -> Any:
+    """The rows of a query over a frame, as a frame; `stream` are the options of `Wanted`."""
     source = source_schema(query, frame)
     query.over(source.empty_table(), merge=merge)  # refuses a merge whose law an aggregate breaks
     if frame.isStreaming:
@@ -30,7 +31,11 @@ def over(query: Query, frame: Any, merge: str = "auto", max_ahead: int | None = 
                 f"merge={merge!r} was asked for over a stream, where slices are merged as suits "
                 f"each batch: leave merge at 'auto'"
             )
-        return streaming.over(query, frame, source, max_ahead)
+        return streaming.over(query, frame, source, Wanted.of(**stream))
+    if stream:
+        raise QueryError(
+            f"{', '.join(stream)} is for streams, and this DataFrame is finite: leave it out"
+        )
     return batch.over(query, frame, source, merge)
 
 

@@ -1,10 +1,10 @@
 """A finite DataFrame: slices before the shuffle, windows behind it.
 
-Four ways, the first that fits: windows that do not overlap by Spark alone; slices by Spark's own
-aggregates, so that only slices cross into Python; slices cut in Python, where an aggregate has no
-native form; whole events brought together by key, where windows cannot be sliced part by part.
-Slices are dealt out by key and by block of time (`blocks.py`), so that no key is too much for one
-task.
+Five ways, the first that fits: count windows by positions (`positions.py`); windows that do not
+overlap by Spark alone; slices by Spark's own aggregates, so that only slices cross into Python;
+slices cut in Python, where an aggregate has no native form; whole events brought together by key,
+where windows cannot be sliced part by part. Slices are dealt out by key and by block of time
+(`blocks.py`), so that no key is too much for one task.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from paneflow.engines.spark import positions
 from paneflow.engines.spark.blocks import BLOCK, Blocks
 from paneflow.engines.spark.frames import batches_of, chosen, rows_schema, spark_schema, table_of
 from paneflow.engines.spark.native import carried, restored, slices_natively
@@ -35,6 +36,8 @@ SLICES_PER_CALL = 400_000
 def over(query: Query, frame: Any, source: pa.Schema, merge: str) -> Any:
     """The rows of a query over a finite frame, as a frame."""
     schema = rows_schema(query, source)
+    if positions.has_only_counts(query):
+        return positions.over(query, frame, source, schema, merge)
     if not_sliceable(query, source) is not None:
         return _by_parcels(query, frame, EventParcels(query, source), _Answer(query, schema, merge))
     rows = rows_natively(query, frame, source, schema)

@@ -10,6 +10,7 @@ import pyarrow as pa
 from paneflow.engines.spark.frames import rows_schema, source_schema
 from paneflow.engines.spark.native import slices_natively
 from paneflow.engines.spark.native_rows import rows_natively
+from paneflow.engines.spark.positions import has_only_counts
 from paneflow.planning import Plan, plan
 from paneflow.slicing.layout import not_sliceable
 from paneflow.slicing.stream import OpenWindows
@@ -27,6 +28,8 @@ def explain(query: Query, frame: Any, merge: str) -> Plan:
 
 
 def _of_batch(query: Query, frame: Any, source: pa.Schema) -> str:
+    if has_only_counts(query):
+        return "events are sorted into ranges, and their positions counted in two passes"
     refused = not_sliceable(query, source)
     if refused is not None:
         return f"events are brought together by key: {refused}"

@@ -13,8 +13,11 @@ if TYPE_CHECKING:
     from paneflow.query import Query
 
 
-def source_schema(query: Query, frame: Any) -> pa.Schema:
-    """The columns that a query reads of a frame, as Arrow has them; an error if they do not fit."""
+def source_schema(query: Query, frame: Any, further: bool = False) -> pa.Schema:
+    """The columns that a query reads of a frame, as Arrow has them; an error if they do not fit.
+
+    With `further` the frame's other columns as well, behind them.
+    """
     from pyspark.errors import PySparkTypeError
     from pyspark.sql.pandas.types import to_arrow_type
 
@@ -26,7 +29,7 @@ def source_schema(query: Query, frame: Any) -> pa.Schema:
         )
     types = {field.name: field.dataType for field in frame.schema.fields}
     fields = []
-    for name in query.columns:
+    for name in dict.fromkeys([*query.columns, *(frame.columns if further else ())]):
         try:
             fields.append((name, to_arrow_type(types[name], timezone="UTC")))
         except (PySparkTypeError, TypeError):

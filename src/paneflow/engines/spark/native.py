@@ -84,7 +84,7 @@ def events_of(query: Query, frame: Any, source: pa.Schema) -> Any:
     from pyspark.sql import functions as F
 
     return frame.select(
-        _instant(query.time, source).alias("t"),
+        instant(query.time, source).alias("t"),
         F.monotonically_increasing_id().alias("at"),
         *(_column(name).alias(f"k{k}") for k, name in enumerate(query.key)),
         *(_column(name).alias(f"v:{name}") for name in query.types(source)),
@@ -147,7 +147,7 @@ def _column(name: str) -> Any:
     return F.col(f"`{name.replace('`', '``')}`")
 
 
-def _instant(name: str, source: pa.Schema) -> Any:
+def instant(name: str, source: pa.Schema) -> Any:
     """The time column as int64: microseconds, or the user's own unit; a null stops the job."""
     from pyspark.sql import functions as F
 

@@ -20,18 +20,27 @@ import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from paneflow.engines.spark.chunked import joined, numbered, stored_after
+from paneflow.engines.spark.clocks import STATE, clock
 from paneflow.engines.spark.packing import from_bytes, to_bytes
-from paneflow.errors import InputError
-from paneflow.slicing.layout import identity_of
+from paneflow.engines.spark.versions import (
+    VERSION,
+    check_query,
+    check_version,
+    stream_identity,
+)
+from paneflow.engines.spark.wanted import FINAL, Wanted
 from paneflow.slicing.stream import Held, OpenWindows
 
 if TYPE_CHECKING:
     from paneflow.query import Query
 
-VERSION = 1
-"""Of the layout below. Chunks are tables of slices, which carry a version of their own."""
 META = "version int, query string, token string, watermark long, next long"
+"""Chunks are tables of slices, which carry a version of their own."""
 WHOLE = "events binary, marks binary"
+ANSWER = "late long, dropped long, rows binary, events binary"
+"""What a shard gives: counts, packed rows, and packed events that came too late, if asked for."""
+UNTOLD = -(2**63)
+"""Stands for no time in a parcel: pandas would make floats of integers among which one is null."""
 REMEMBERED = 256
 
 _memory: OrderedDict[str, Held] = OrderedDict()
@@ -40,72 +49,79 @@ _memory: OrderedDict[str, Held] = OrderedDict()
 class ShardProcessor(StatefulProcessor):
     """Parcels in, rows out, for each shard."""
 
-    def __init__(self, query: Query, source: pa.Schema) -> None:
+    def __init__(self, query: Query, source: pa.Schema, wanted: Wanted) -> None:
+        """`source` may have more columns than the query reads, for events that come too late."""
         self._query = query
         self._source = source
+        self._wanted = wanted
+        self.clock = clock(query.lateness.value, wanted.idle)
 
     def init(self, handle: Any) -> None:
         """Open the state."""
-        self._open = OpenWindows(self._query, self._source)
-        self._identity = json.dumps(identity_of(self._query))
+        self._open = OpenWindows(self._query, self._source, whole=self._wanted.late)
+        self._identity = json.dumps(stream_identity(self._query))
         self._handle = handle
         self._meta = handle.getValueState("meta", META)
         self._chunks = handle.getMapState("chunks", "number long", "slices binary")
         self._whole = handle.getValueState("whole", WHOLE)
+        self._clock = handle.getValueState("clock", STATE)
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Any]:
         """Take the parcels of a batch."""
         parcels: list[tuple[int, bytes]] = []
+        latest: list[int] = []
         dropped = 0
         for frame in rows:
-            for part, parcel, events in zip(
-                frame["part"], frame["parcel"], frame["events"], strict=True
+            for part, parcel, events, seen in zip(
+                frame["part"], frame["parcel"], frame["events"], frame["latest"], strict=True
             ):
                 if parcel:
                     parcels.append((part, bytes(parcel)))
                 else:
                     dropped += int(events)
+                if seen > UNTOLD:
+                    latest.append(int(seen))
         sent = [from_bytes(parcel) for _, parcel in sorted(parcels, key=lambda p: p[0])]
-        yield self._step(sent, dropped, timerValues)
+        yield self._step(sent, dropped, max(latest, default=None), timerValues)
 
     def handleExpiredTimer(
         self, key: Any, timerValues: Any, expiredTimerInfo: Any
     ) -> Iterator[Any]:
-        """The watermark has moved, though the shard got nothing."""
-        yield self._step([], 0, timerValues)
+        """The watermark may have moved, though the shard got nothing."""
+        yield self._step([], 0, None, timerValues)
 
     def close(self) -> None:
         """Nothing is held open."""
 
-    def _step(self, sent: list[pa.Table], dropped: int, timers: Any) -> Any:
+    def _step(self, sent: list[pa.Table], dropped: int, latest: int | None, timers: Any) -> Any:
         import pandas as pd
 
         meta = self._meta.get() if self._meta.exists() else None
         version, query, token, before, number = meta or (VERSION, self._identity, "", None, 0)
-        if version != VERSION:
-            raise InputError(
-                f"the stream's state has version {version}, and this paneflow reads {VERSION}: "
-                f"go on with the paneflow that wrote it, or start from a new checkpoint"
-            )
-        if query != self._identity:
-            raise InputError(
-                f"the stream's state belongs to another query ({query}), not to "
-                f"{self._identity}: name another checkpoint, or ask the same question"
-            )
+        check_version(version)
+        check_query(query, self._identity)
         slices, events = self._open.received(sent)
-        seen = int(timers.getCurrentWatermarkInMs()) * 1000
-        watermark = seen if seen > 0 else before
-        rows, held, late = self._open.advance(
-            self._held(token, before), numbered(slices, number), events, before, watermark
-        )
+        slices = numbered(slices, number)
+        watermark = self.clock.watermark(self._clock, before, latest, timers, self._open)
+        held = self._held(token, before)
+        missed = b""
+        if self._wanted.late:
+            late_ones = events.filter(pa.array(self._open.late(held, slices, events, before)))
+            missed = to_bytes(late_ones) if late_ones.num_rows else b""
+            events = events.select(self._query.columns)
+        rows, held, late = self._open.advance(held, slices, events, before, watermark)
+        if self._wanted.updates:
+            early = self._open.early(held, slices, events, watermark)
+            rows = pa.concat_tables([_marked(early, False), _marked(rows, True)])
         held = self._store(held, number)
         token = uuid.uuid4().hex
         self._meta.update((VERSION, self._identity, token, watermark, number + 1))
         _remember(token, held)
         if held.slices.num_rows or held.events.num_rows:
-            self._handle.registerTimer(max(seen // 1000, 0) + 1)
+            self.clock.wind(self._clock, self._handle, watermark, self._open)
         packed = to_bytes(rows) if rows.num_rows else b""
-        return pd.DataFrame({"late": [late], "dropped": [dropped], "rows": [packed]})
+        answer = {"late": [late], "dropped": [dropped], "rows": [packed], "events": [missed]}
+        return pd.DataFrame(answer)
 
     def _held(self, token: str, watermark: int | None) -> Held:
         """What the shard remembers."""
@@ -115,7 +131,8 @@ class ShardProcessor(StatefulProcessor):
         # Chunks may hold slices whose windows have all been emitted.
         slices = self._open.still_open(joined(stored, self._open.layout), watermark)
         if not self._whole.exists():
-            return Held(slices, self._source.empty_table(), None)
+            read = pa.schema([self._source.field(name) for name in self._query.columns])
+            return Held(slices, read.empty_table(), None)
         events, marks = (from_bytes(bytes(data)) for data in self._whole.get())
         return Held(slices, events, marks)
 
@@ -130,6 +147,11 @@ class ShardProcessor(StatefulProcessor):
         if held.marks is not None:
             self._whole.update((to_bytes(held.events), to_bytes(held.marks)))
         return Held(slices, held.events, held.marks)
+
+
+def _marked(rows: pa.Table, final: bool) -> pa.Table:
+    """Rows that say whether they are their windows' last."""
+    return rows.append_column(FINAL, pa.repeat(pa.scalar(final), rows.num_rows))
 
 
 def _remember(token: str, held: Held) -> None:

@@ -9,8 +9,8 @@ first.
 
 from __future__ import annotations
 
-import json
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,44 +19,89 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from paneflow.engines.spark.chunked import joined, numbered, stored_after
+from paneflow.engines.spark.chunked import numbered, stored_after
 from paneflow.engines.spark.frames import chosen, rows_schema, source_schema, spark_schema
-from paneflow.engines.spark.native import carried, restored, slices_natively
-from paneflow.engines.spark.packing import PARCELS, from_bytes, to_bytes
+from paneflow.engines.spark.native import carried, instant, restored, slices_natively
+from paneflow.engines.spark.packing import PARCELS, from_bytes
 from paneflow.engines.spark.parcels import SliceParcels
+from paneflow.engines.spark.sink_memory import Memory
 from paneflow.engines.spark.streaming import check_stream
-from paneflow.errors import InputError
-from paneflow.slicing.layout import identity_of
+from paneflow.engines.spark.wanted import Wanted
+from paneflow.errors import InputError, QueryError
 from paneflow.slicing.slices import LAST
 from paneflow.slicing.stream import Held, OpenWindows
 
 if TYPE_CHECKING:
     from paneflow.query import Query
 
-VERSION = 1
 Sink = Callable[[pa.Table, int], None]
 """Takes a batch's rows and its number. It may be called again with the same number and rows."""
 
 
 def write_stream(
-    query: Query, frame: Any, sink: Any, checkpoint: Any, max_ahead: int | None, **trigger: Any
+    query: Query,
+    frame: Any,
+    sink: Any,
+    checkpoint: Any,
+    *,
+    max_ahead: object,
+    late: Any,
+    idle: object,
+    **trigger: Any,
 ) -> Any:
     """Start the stream; `trigger` is what Spark's `trigger` takes. Gives Spark's query."""
     source = source_schema(query, frame)
     check_stream(query, source)
-    if not (callable(sink) or isinstance(sink, str | os.PathLike)):
-        raise InputError(
-            f"the sink is a {type(sink).__name__}; expected a folder for Parquet files, or a "
-            f"function of (rows, number of the batch)"
+    wanted = Wanted.of(max_ahead, late=late is not None, idle=idle)
+    ends = [name for name in ("availableNow", "once") if trigger.get(name)]
+    if ends and wanted.idle is not None:
+        raise QueryError(
+            f"idle is for streams that go on, and {ends[0]}=True ends this one: leave one out"
         )
+    whole = source_schema(query, frame, further=wanted.late)
+    _check_sink(sink, "rows")
+    if late is not None:
+        _check_sink(late, "late events")
     folder = Path(checkpoint)
-    memory = Memory(folder / "paneflow", query)
-    write = sink if callable(sink) else ParquetFiles(Path(sink), rows_schema(query, source))
-    each = EachBatch(query, source, write, memory, max_ahead)
-    writer = chosen(frame, query.columns).writeStream.foreachBatch(each)
+    memory = Memory(folder / "paneflow", query, beats=wanted.idle is not None)
+    each = EachBatch(
+        query,
+        whole,
+        _sink(sink, rows_schema(query, source), "rows"),
+        memory,
+        wanted,
+        None if late is None else _sink(late, whole, "late"),
+    )
+    read = chosen(frame, whole.names)
+    writer = (read if wanted.idle is None else _with_beats(read)).writeStream.foreachBatch(each)
     if trigger:
         writer = writer.trigger(**trigger)
     return writer.option("checkpointLocation", str(folder / "spark")).start()
+
+
+def _check_sink(sink: Any, what: str) -> None:
+    if not (callable(sink) or isinstance(sink, str | os.PathLike)):
+        raise InputError(
+            f"the sink for {what} is a {type(sink).__name__}; expected a folder for Parquet "
+            f"files, or a function of ({what}, number of the batch)"
+        )
+
+
+def _sink(sink: Any, schema: pa.Schema, name: str) -> Sink:
+    made: Sink = sink if callable(sink) else ParquetFiles(Path(sink), schema, name)
+    return made
+
+
+def _with_beats(frame: Any) -> Any:
+    """The same events, and a source that has news every second, of which nothing is left.
+
+    Spark runs no batch when no source has news, and then nobody would see that a stream is idle.
+    """
+    from pyspark.sql import functions as F
+
+    beats = frame.sparkSession.readStream.format("rate").load().filter(F.col("value") < 0)
+    nothing = [F.lit(None).cast(f.dataType).alias(f.name) for f in frame.schema.fields]
+    return frame.unionByName(beats.select(*nothing))
 
 
 class EachBatch:
@@ -65,34 +110,42 @@ class EachBatch:
     def __init__(
         self,
         query: Query,
-        source: pa.Schema,
+        whole: pa.Schema,
         write: Sink,
         memory: Memory,
-        max_ahead: int | None,
+        wanted: Wanted,
+        write_late: Sink | None,
     ) -> None:
+        """`whole` are the columns of events; they may be more than the query reads."""
         self._query = query
-        self._source = source
+        self._whole = whole
+        self._source = pa.schema([whole.field(name) for name in query.columns])
         self._write = write
+        self._write_late = write_late
         self._memory = memory
-        self._max_ahead = max_ahead
-        self._open = OpenWindows(query, source)
-        slices, events, marks = memory.load(self._open.layout, source)
+        self._wanted = wanted
+        self._open = OpenWindows(query, self._source)
+        slices, events, marks = memory.load(self._open.layout, self._source)
         slices = self._open.still_open(slices, memory.state["watermark"])
         self._held = Held(slices, events, marks)
+        self._active = time.monotonic()
 
     def __call__(self, frame: Any, batch: int) -> None:
         state = self._memory.state
         if batch <= state["batch"]:
             return  # committed before the driver died
-        slices, events, latest, dropped = self._brought(frame)
-        seen, watermark = state["seen"], state["watermark"]
-        if latest is not None:
-            seen = latest if seen is None else max(seen, latest)
-            watermark = seen - self._query.lateness.value
-        rows, held, late = self._open.advance(
-            self._held, numbered(slices, batch), events, state["watermark"], watermark
-        )
+        slices, events, latest, dropped = self._brought(chosen(frame, self._query.columns))
+        slices = numbered(slices, batch)
+        before = state["watermark"]
+        seen, watermark = self._reached(batch, latest)
+        if latest is None and dropped == 0 and watermark == before:
+            return  # nothing came, and nothing closes
+        missed = self._too_late(frame, slices, before) if self._write_late is not None else None
+        rows, held, late = self._open.advance(self._held, slices, events, before, watermark)
         self._write(rows, batch)
+        if self._write_late is not None and missed is not None:
+            self._write_late(missed, batch)
+            late = missed.num_rows
         kept, alive, fresh = stored_after(held.slices, batch)
         self._held = Held(kept, held.events, held.marks)
         self._memory.commit(
@@ -106,22 +159,56 @@ class EachBatch:
             chunks=sorted(alive),
         )
 
+    def _reached(self, batch: int, latest: int | None) -> tuple[int | None, int | None]:
+        """The latest time seen, and the watermark, with a batch whose latest time is given."""
+        seen, watermark = self._memory.state["seen"], self._memory.state["watermark"]
+        if latest is not None:
+            self._active = time.monotonic()
+            seen = latest if seen is None else max(seen, latest)
+            reached = seen - self._query.lateness.value
+            return seen, reached if watermark is None else max(watermark, reached)
+        if seen is None or self._wanted.idle is None:
+            return seen, watermark
+        said = self._memory.closing(batch)
+        if said is None and (time.monotonic() - self._active) * 1e6 >= self._wanted.idle:
+            said = self._open.horizon(seen)
+            if said > watermark:
+                self._memory.close_at(batch, said)
+        return seen, watermark if said is None else max(watermark, said)
+
     def _brought(self, frame: Any) -> tuple[pa.Table, pa.Table, int | None, int]:
         """A batch's slices and events, its latest time, and how many events were left out."""
         from pyspark.sql import Observation, functions as F
 
         left_out = Observation()
-        time = F.col(f"`{self._query.time}`")
-        usable = time.isNotNull()
-        if self._max_ahead is not None:
-            limit = F.timestamp_micros(F.unix_micros(F.current_timestamp()) + self._max_ahead)
-            usable = usable & (time <= limit)
+        usable = self._usable()
         counted = frame.observe(left_out, F.count(F.when(~usable, 1)).alias("events"))
         slices, events = self._open.received(self._sent(counted.filter(usable)))
         latest = _latest(slices, LAST) if slices.num_rows else _latest(events, self._query.time)
         # Spark drops an observation along with a batch of which nothing is left.
         dropped = frame.count() if latest is None else int(left_out.get["events"])
         return slices, events, latest, dropped
+
+    def _usable(self) -> Any:
+        """Whether an event has a time, and one that is not too far ahead of the clock."""
+        from pyspark.sql import functions as F
+
+        moment = F.col(f"`{self._query.time}`")
+        if self._wanted.max_ahead is None:
+            return moment.isNotNull()
+        ahead = F.unix_micros(F.current_timestamp()) + self._wanted.max_ahead
+        return moment.isNotNull() & (moment <= F.timestamp_micros(ahead))
+
+    def _too_late(self, frame: Any, slices: pa.Table, before: int | None) -> pa.Table:
+        """The events of a batch that came too late; only those behind the watermark are fetched."""
+        from pyspark.sql import functions as F
+
+        if before is None:
+            return self._whole.empty_table()
+        t = F.when(self._usable(), instant(self._query.time, self._source))
+        behind = frame.filter(t < F.lit(before)).toArrow().cast(self._whole)
+        late = self._open.late(self._held, slices, behind, before)
+        return behind.filter(pa.array(late))
 
     def _sent(self, events: Any) -> list[pa.Table]:
         """What the batch sends to this process, in the order of its parts."""
@@ -146,96 +233,15 @@ def _latest(table: pa.Table, column: str) -> int | None:
 class ParquetFiles:
     """A folder with one file for each batch that has rows, under the batch's number."""
 
-    def __init__(self, folder: Path, schema: pa.Schema) -> None:
+    def __init__(self, folder: Path, schema: pa.Schema, name: str) -> None:
         self._folder = folder
         self._schema = schema
+        self._name = name
         folder.mkdir(parents=True, exist_ok=True)
 
     def __call__(self, rows: pa.Table, batch: int) -> None:
         if rows.num_rows:
-            path = self._folder / f"rows-{batch:09}.parquet"
+            path = self._folder / f"{self._name}-{batch:09}.parquet"
             draft = path.with_name(f".{path.name}.draft")
             pq.write_table(rows.cast(self._schema), draft)
             os.replace(draft, path)
-
-
-class Memory:
-    """The open slices and how far the stream has come, on disk.
-
-    Slices lie in chunks, one file for each batch that brought some, written once. Events that
-    windows need as they are lie in the last batch's own file. The commit of a batch names the
-    files that are needed; it takes the place of the one before by a rename.
-    """
-
-    def __init__(self, folder: Path, query: Query) -> None:
-        self._folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
-        identity = json.loads(json.dumps(identity_of(query)))
-        commit = folder / "commit.json"
-        self.state: dict[str, Any] = {
-            "version": VERSION,
-            "query": identity,
-            "batch": -1,
-            "seen": None,
-            "watermark": None,
-            "late": 0,
-            "dropped": 0,
-            "chunks": [],
-            "whole": False,
-        }
-        if commit.exists():
-            found = json.loads(commit.read_text())
-            if found["version"] != VERSION:
-                raise InputError(
-                    f"the checkpoint has version {found['version']}, and this paneflow reads "
-                    f"{VERSION}: go on with the paneflow that wrote it, or name a new checkpoint"
-                )
-            if found["query"] != identity:
-                raise InputError(
-                    f"the checkpoint belongs to another query ({found['query']}), not to "
-                    f"{identity}: name another checkpoint, or ask the same question"
-                )
-            self.state = found
-
-    def load(
-        self, layout: pa.Schema, source: pa.Schema
-    ) -> tuple[pa.Table, pa.Table, pa.Table | None]:
-        """Slices, events and marks of the last commit."""
-        chunks = self.state["chunks"]
-        stored = [(n, from_bytes(self._path("slices", n).read_bytes())) for n in chunks]
-        events, marks = source.empty_table(), None
-        if self.state["whole"]:
-            events, marks = (
-                from_bytes(self._path(kind, self.state["batch"]).read_bytes())
-                for kind in ("events", "marks")
-            )
-        return joined(stored, layout), events, marks
-
-    def commit(self, chunk: pa.Table | None, held: Held, **state: Any) -> None:
-        """Write what a batch has changed, then what the stream has come to."""
-        batch, before = state["batch"], self.state
-        if chunk is not None:
-            _write(self._path("slices", batch), to_bytes(chunk))
-        if held.marks is not None:
-            _write(self._path("events", batch), to_bytes(held.events))
-            _write(self._path("marks", batch), to_bytes(held.marks))
-        self.state = before | state | {"whole": held.marks is not None}
-        _write(self._folder / "commit.json", json.dumps(self.state).encode())
-        for gone in set(before["chunks"]) - set(state["chunks"]):
-            self._path("slices", gone).unlink(missing_ok=True)
-        if before["whole"]:
-            for kind in ("events", "marks"):
-                self._path(kind, before["batch"]).unlink(missing_ok=True)
-
-    def _path(self, kind: str, number: int) -> Path:
-        return self._folder / f"{kind}-{number:09}.arrow"
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Replace a file as a whole, and only once it is on disk."""
-    draft = path.with_suffix(".draft")
-    with open(draft, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(draft, path)

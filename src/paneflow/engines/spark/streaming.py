@@ -7,7 +7,8 @@ each would be dear.
 
 The watermark is Spark's own: the largest time seen, minus `lateness`, as of the last batch. It
 reads times from marker rows. Parcels carry none, so Spark never drops one as late; what is late
-is for `OpenWindows` to say, which knows which windows are still open.
+is for `OpenWindows` to say, which knows which windows are still open. A stream that closes its
+windows when it is idle goes by another clock (`clocks.py`).
 """
 
 from __future__ import annotations
@@ -21,7 +22,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paneflow.engines.spark.frames import batches_of, chosen, rows_schema, spark_schema, table_of
+from paneflow.engines.spark.frames import (
+    batches_of,
+    chosen,
+    rows_schema,
+    source_schema,
+    spark_schema,
+    table_of,
+)
 from paneflow.engines.spark.packing import (
     EVENTS_PER_PARCEL,
     PARCELS,
@@ -31,7 +39,8 @@ from paneflow.engines.spark.packing import (
     shards_of,
 )
 from paneflow.engines.spark.session import check_session
-from paneflow.engines.spark.shard_state import ShardProcessor
+from paneflow.engines.spark.shard_state import ANSWER, UNTOLD, ShardProcessor
+from paneflow.engines.spark.wanted import FINAL, LATE, Wanted
 from paneflow.errors import UnsupportedError
 from paneflow.slicing.slices import ROWS
 from paneflow.slicing.stream import OpenWindows
@@ -42,7 +51,8 @@ if TYPE_CHECKING:
 STREAM_SHARDS = 16
 """Fixed: a key's state must be found again by whoever restarts the stream."""
 MOMENT = pa.timestamp("us", "UTC")
-SENT = PARCELS.append(pa.field("at", MOMENT))
+SENT = PARCELS.append(pa.field("at", MOMENT)).append(pa.field("latest", pa.int64()))
+"""`at` is for Spark's watermark, `latest` for a clock of ours."""
 METRICS = "paneflow"
 """The name under which a stream's progress tells of events that were left out."""
 
@@ -57,27 +67,39 @@ def check_stream(query: Query, source: pa.Schema) -> None:
         )
 
 
-def over(query: Query, frame: Any, source: pa.Schema, max_ahead: int | None) -> Any:
+def over(query: Query, frame: Any, source: pa.Schema, wanted: Wanted) -> Any:
     """The rows of a query over an unbounded frame, as a frame, in append mode."""
     from pyspark.sql import functions as F
 
     check_stream(query, source)
     check_session(frame.sparkSession)
-    schema = rows_schema(query, source)
-    sent = chosen(frame, query.columns).mapInArrow(
-        _Send(query, source, max_ahead), spark_schema(SENT)
-    )
-    watermarked = sent.withWatermark("at", f"{query.lateness.value} microseconds")
-    answered = watermarked.groupBy("shard").transformWithStateInPandas(
-        ShardProcessor(query, source),
-        "late long, dropped long, rows binary",
-        "append",
-        "EventTime",
+    rows = rows_schema(query, source)
+    wanted.check_names(rows.names)
+    if wanted.late:
+        source = source_schema(query, frame, further=True)
+    processor = ShardProcessor(query, source, wanted)
+    send = _Send(query, source, wanted, processor.clock.tells_all)
+    sent = chosen(frame, source.names).mapInArrow(send, spark_schema(SENT))
+    if not processor.clock.tells_all:
+        sent = sent.withWatermark("at", f"{query.lateness.value} microseconds")
+    answered = sent.groupBy("shard").transformWithStateInPandas(
+        processor, ANSWER, "append", processor.clock.mode
     )
     counted = answered.observe(
         METRICS, F.sum("late").alias("late"), F.sum("dropped").alias("dropped")
     )
-    return counted.mapInArrow(_Receive(schema), spark_schema(schema))
+    if wanted.updates:
+        rows = rows.append(pa.field(FINAL, pa.bool_()))
+    receive = _Receive(rows, source if wanted.late else None)
+    return counted.mapInArrow(receive, spark_schema(receive.schema))
+
+
+def split(batch: Any) -> tuple[Any, Any]:
+    """The rows, and the events that came too late, of a frame from `over(..., late=True)`."""
+    from pyspark.sql import functions as F
+
+    late = F.col(LATE).isNotNull()
+    return batch.filter(~late).drop(LATE), batch.filter(late).select(f"{LATE}.*")
 
 
 @dataclass(frozen=True)
@@ -86,23 +108,24 @@ class _Send:
 
     query: Query
     source: pa.Schema
-    max_ahead: int | None
+    wanted: Wanted
+    tells_all: bool
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
 
         context = TaskContext.get()
         assert context is not None
-        windows = OpenWindows(self.query, self.source)
+        windows = OpenWindows(self.query, self.source, whole=self.wanted.late)
         for number, gathered in enumerate(chunks(batches, EVENTS_PER_PARCEL)):
             given = table_of(gathered, self.source)
-            events = usable(given, self.query.time, self.max_ahead)
+            events = usable(given, self.query.time, self.wanted.max_ahead)
             part = (context.partitionId() << 32) + number
             if events.num_rows:
                 yield from self._parcels(events, part, windows)
             if events.num_rows < given.num_rows:
                 # Events that are left out are counted: a parcel of none, in somebody's shard.
-                yield _parcel_of_none(part, given.num_rows - events.num_rows, None)
+                yield _parcels_of_none(1, part, given.num_rows - events.num_rows, None)
 
     def _parcels(
         self, events: pa.Table, part: int, windows: OpenWindows
@@ -112,9 +135,11 @@ class _Send:
         keys = tuple(f"{prefix}{name}" for name in self.query.key)
         parcels = pack(sent, shards_of(sent, keys, STREAM_SHARDS), part, counted)
         untimed = pa.nulls(parcels.num_rows, MOMENT)
-        yield pa.record_batch([*parcels.columns, untimed], schema=SENT)
+        untold = pa.repeat(pa.scalar(UNTOLD, pa.int64()), parcels.num_rows)
+        yield pa.record_batch([*parcels.columns, untimed, untold], schema=SENT)
         latest = pc.max(events.column(self.query.time).cast(pa.timestamp("us"))).cast(pa.int64())
-        yield _parcel_of_none(part, 0, latest.as_py())
+        told = STREAM_SHARDS if self.tells_all else 1
+        yield _parcels_of_none(told, part, 0, latest.as_py())
 
 
 def usable(events: pa.Table, column: str, max_ahead: int | None) -> pa.Table:
@@ -131,21 +156,45 @@ def usable(events: pa.Table, column: str, max_ahead: int | None) -> pa.Table:
     return events
 
 
-def _parcel_of_none(part: int, dropped: int, at: int | None) -> pa.RecordBatch:
-    """A row that only tells how many events were dropped, or the latest time."""
-    moment = pa.array([at], pa.int64()).cast(pa.timestamp("us")).cast(MOMENT)
-    values = zip(([0], [part], [b""], [dropped]), PARCELS, strict=True)
-    return pa.record_batch([*(pa.array(v, f.type) for v, f in values), moment], schema=SENT)
+def _parcels_of_none(shards: int, part: int, dropped: int, latest: int | None) -> pa.RecordBatch:
+    """A row for each shard that only tells how many events were dropped, or the latest time."""
+    told = pa.array([UNTOLD if latest is None else latest] * shards, pa.int64())
+    columns = [list(range(shards)), [part] * shards, [b""] * shards, [dropped] * shards]
+    arrays = [pa.array(v, f.type) for v, f in zip(columns, PARCELS, strict=True)]
+    moments = pa.array([latest] * shards, pa.int64()).cast(pa.timestamp("us")).cast(MOMENT)
+    return pa.record_batch([*arrays, moments, told], schema=SENT)
 
 
 @dataclass(frozen=True)
 class _Receive:
-    """Packed rows, unpacked."""
+    """Packed rows, unpacked; events that came too late as well, if their type is given."""
 
-    schema: pa.Schema
+    rows: pa.Schema
+    events: pa.Schema | None
+
+    @property
+    def schema(self) -> pa.Schema:
+        if self.events is None:
+            return self.rows
+        return self.rows.append(pa.field(LATE, pa.struct(list(self.events))))
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for packed in batch.column("rows").to_pylist():
                 if packed:
-                    yield from batches_of(from_bytes(packed), self.schema)
+                    yield from batches_of(self._rows(from_bytes(packed)), self.schema)
+            for packed in batch.column("events").to_pylist():
+                if packed and self.events is not None:
+                    yield from self._late(from_bytes(packed).cast(self.events))
+
+    def _rows(self, rows: pa.Table) -> pa.Table:
+        if self.events is None:
+            return rows
+        nothing = pa.nulls(rows.num_rows, self.schema.field(LATE).type)
+        return rows.append_column(LATE, nothing)
+
+    def _late(self, events: pa.Table) -> Iterator[pa.RecordBatch]:
+        """Rows of nothing but a late event."""
+        for batch in events.combine_chunks().to_batches(max_chunksize=1 << 18):
+            nothing = [pa.nulls(batch.num_rows, field.type) for field in self.rows]
+            yield pa.record_batch([*nothing, batch.to_struct_array()], schema=self.schema)

@@ -1,0 +1,61 @@
+"""Which versions of a stream's state this paneflow can go on with.
+
+State outlives the library that wrote it. What an older one wrote is read, and written anew by the
+next batch; what a newer one wrote is refused, since nobody here knows what it means.
+
+1: the first.
+2: a shard has a clock of its own (`clocks.py`), for streams that close their windows when idle; a
+   sink says in its commit which batch is closing windows for that reason.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+from paneflow.aggregates.kernels import functions_text
+from paneflow.errors import InputError
+from paneflow.slicing.layout import identity_of
+from paneflow.windows import Custom
+
+if TYPE_CHECKING:
+    from paneflow.query import Query
+
+VERSION = 2
+
+
+def stream_identity(query: Query) -> dict[str, Any]:
+    """What a query must have in common with the one whose state it goes on with.
+
+    A custom window keeps what its `step` has come to, so that must be the same `step`.
+    """
+    steps = {
+        label: hashlib.sha256(_source(window).encode()).hexdigest()[:12]
+        for label, window in query.windows.items()
+        if isinstance(window, Custom)
+    }
+    return identity_of(query) | ({"steps": steps} if steps else {})
+
+
+def _source(window: Custom) -> str:
+    """A custom window's state and its `step`, as text if it can be had."""
+    return f"{window.initial!r} {functions_text({'step': type(window).step}) or ''}"
+
+
+def check_version(found: int) -> None:
+    """Refuse the state of a newer paneflow."""
+    if found > VERSION:
+        raise InputError(
+            f"the stream's state has version {found}, and this paneflow reads versions up to "
+            f"{VERSION}: go on with the paneflow that wrote it, or a newer one, or start from a "
+            f"new checkpoint"
+        )
+
+
+def check_query(found: object, asked: object) -> None:
+    """Refuse the state of another query."""
+    if found != asked:
+        raise InputError(
+            f"the stream's state belongs to another query ({found}), not to {asked}: name another "
+            f"checkpoint, or ask the same question"
+        )
