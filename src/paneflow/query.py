@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -18,6 +18,9 @@ from paneflow.slicing.slices import Slices
 from paneflow.slicing.times import time_type
 from paneflow.tables import is_spark, to_arrow
 from paneflow.windows import Duration, Window, duration
+
+if TYPE_CHECKING:
+    from paneflow.engines.multicore.stream import Stream
 
 ENGINES = ("table", "oracle")
 OWN_COLUMNS = ("window", "seq", "start", "end")
@@ -67,14 +70,28 @@ class Query:
                 )
 
     def over(
-        self, table: Any, *, engine: str = "auto", merge: str = "auto", max_ahead: object = None
+        self,
+        table: Any,
+        *,
+        engine: str = "auto",
+        merge: str = "auto",
+        max_ahead: object = None,
+        emit: str = "final",
+        late: bool = False,
+        idle: object = None,
     ) -> Any:
         """Answer over a table: pyarrow, pandas, polars, a list of dicts, or a Spark DataFrame.
 
         The result is of the same kind. Rows are ordered by (end, window, seq, key), but for those
-        of a Spark DataFrame. Over a streaming DataFrame rows come as the watermark passes;
-        `max_ahead` then leaves out events that are further ahead of the clock.
+        of a Spark DataFrame. Over a streaming DataFrame rows come as the watermark passes, and
+        there are four options. `max_ahead` leaves out events that are further ahead of the clock.
+        `emit="updates"` gives a row whenever it changes, and says in a column `final` which is
+        the last. `late=True` gives events that came too late in a column `late`. `idle` closes
+        all windows when no event has come for so long.
         """
+        given = {"max_ahead": max_ahead, "emit": emit, "late": late, "idle": idle}
+        unsaid = {"max_ahead": None, "emit": "final", "late": False, "idle": None}
+        stream = {name: v for name, v in given.items() if v is not unsaid[name]}
         if is_spark(table):
             if engine not in ("auto", "spark"):
                 raise QueryError(
@@ -82,8 +99,12 @@ class Query:
                     f"'auto', or pass df.toArrow()"
                 )
             spark = importlib.import_module("paneflow.engines.spark")
-            ahead = None if max_ahead is None else duration(max_ahead, "max_ahead", least=0).value
-            return spark.over(self, table, merge=merge, max_ahead=ahead)
+            return spark.over(self, table, merge=merge, **stream)
+        if stream:
+            raise QueryError(
+                f"{', '.join(stream)} is for streaming Spark DataFrames, not for a "
+                f"{type(table).__name__}: leave it out"
+            )
         if isinstance(table, list) and not table:
             return []
         arrow, back = to_arrow(table)
@@ -92,6 +113,26 @@ class Query:
         run = importlib.import_module(f"paneflow.engines.{chosen.engine}").answer
         return back(run(self, arrow) if chosen.engine == "oracle" else run(self, arrow, chosen))
 
+    def open(self, workers: int = 1, strategy: str = "auto", sources: int = 1) -> Stream:
+        """A live stream that threads in this process answer: push events, read rows.
+
+        `workers` is the number of threads that share the work, `strategy` how they share it
+        (docs/streams-in-process.md, docs/multicore.md), `sources` how many streams of events are
+        put into one order.
+
+        >>> import paneflow as pf
+        >>> from paneflow import windows as W, aggregates as A
+        >>> query = pf.Query(W.tumbling(5), {"sum": A.sum("v")}, time="t")
+        >>> with query.open() as stream:
+        ...     stream.push([{"t": 1, "v": 5}, {"t": 4, "v": 7}, {"t": 9, "v": 2}])
+        ...     stream.finish()
+        ...     [row for rows in stream.results() for row in rows["sum"].to_pylist()]
+        [12, 2]
+        """
+        multicore = importlib.import_module("paneflow.engines.multicore.stream")
+        stream: Stream = multicore.Stream(self, workers, strategy, sources)
+        return stream
+
     def write_stream(
         self,
         frame: Any,
@@ -99,13 +140,17 @@ class Query:
         checkpoint: Any,
         *,
         max_ahead: object = None,
+        late: Any = None,
+        idle: object = None,
         **trigger: Any,
     ) -> Any:
         """Answer over a streaming Spark DataFrame into a sink, each row exactly once.
 
         `sink` is a folder for Parquet files, or a function of (rows as pyarrow, number of the
-        batch), which must replace what it wrote before under the same number. `trigger` is what
-        Spark's `trigger` takes, for example `availableNow=True`. Gives Spark's streaming query.
+        batch), which must replace what it wrote before under the same number. `late` is another
+        such sink, for events that came too late. `idle` closes all windows when no event has come
+        for so long. `trigger` is what Spark's `trigger` takes, for example `availableNow=True`.
+        Gives Spark's streaming query; `paneflow.spark.progress` tells how far it has come.
         """
         if not is_spark(frame) or not frame.isStreaming:
             raise InputError(
@@ -113,8 +158,8 @@ class Query:
                 f"read it with spark.readStream, or use query.over for finite tables"
             )
         spark = importlib.import_module("paneflow.engines.spark")
-        ahead = None if max_ahead is None else duration(max_ahead, "max_ahead", least=0).value
-        return spark.write_stream(self, frame, sink, checkpoint, ahead, **trigger)
+        options = {"max_ahead": max_ahead, "late": late, "idle": idle}
+        return spark.write_stream(self, frame, sink, checkpoint, **options, **trigger)
 
     def slice(self, table: Any) -> Slices:
         """The query's partials over one part of the data, to store and to merge with others."""
@@ -188,8 +233,8 @@ FlatFAT where it has few, long windows
             wanted |= dict.fromkeys(aggregate.columns, f"a column of {name!r}")
         require_columns(schema, wanted)
         stamped = time_type(schema.field(self.time).type, self.time).stamped
-        for label, window in self.windows.items():
-            if window.needs_timestamps and not stamped:
+        for label, window in () if stamped else self.windows.items():
+            if window.needs_timestamps:
                 raise InputError(
                     f"window {label!r} is stated in units of time, but the time column "
                     f"{self.time!r} has type {schema.field(self.time).type}: state the window in "

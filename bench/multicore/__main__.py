@@ -1,0 +1,5 @@
+"""python -m bench.multicore [--quick] [part ...]."""
+
+from bench.multicore import main
+
+main()

@@ -1,0 +1,133 @@
+"""The streams and questions of table 16, and how a topology is driven through them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+
+import paneflow as pf
+from paneflow import aggregates as A, windows as W
+from paneflow.aggregates.values import Kind
+from paneflow.engines.multicore.auto import strategy_named
+from paneflow.engines.multicore.contract import Batch, UnitMetrics
+
+KINDS = {"v": Kind.FLOAT}
+PANE_BASED = ("pane_ring", "pane_line")
+TOPOLOGIES = ("handshake", "round_robin", "hash_once", "round_robin_cyclic", *PANE_BASED)
+
+
+def _thousandfold(x: float) -> float:
+    """The thesis' expensive preparation of an event: a thousand of each kind of operation."""
+    y = x
+    for i in range(1, 1001):
+        y = (y + i) * 1.0001 - i
+        y = y / 1.0001
+    return y
+
+
+expensive = A.define(
+    lift=_thousandfold,
+    combine=lambda a, b: a + b,
+    lower=lambda p: p,
+    identity=0.0,
+    commutative=True,
+    name="expensive_sum",
+    samples=[0.25, 0.5, 2.0],
+)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One line of table 16. Events are one tick apart, each with a random key."""
+
+    name: str
+    size: int
+    slide: int
+    keys: int
+    aggregate: A.Aggregate
+
+    @property
+    def query(self) -> pf.Query:
+        return pf.Query(
+            W.sliding(self.size, self.slide), {"result": self.aggregate}, key="k", time="t"
+        )
+
+    def batches(self, events: int, length: int) -> list[Batch]:
+        """So many events, in batches."""
+        rng = np.random.default_rng(16)
+        t = np.arange(events)
+        key, v = rng.integers(0, self.keys, events), rng.random(events)
+        edges = range(0, events, length)
+        return [
+            Batch(key[a : a + length], t[a : a + length], {"v": v[a : a + length]}, {}, 0.0)
+            for a in edges
+        ]
+
+
+HASH = Setting("Hash-Advantage", 10_000, 10_000, 1000, expensive("v"))
+RRCP = Setting("RRCP-Advantage", 10_000, 100, 10, expensive("v"))
+RR = Setting("RR-Advantage", 1000, 1, 1, A.count())
+CHEAP = Setting("sum, 100 keys, overlap 60", 60_000, 1000, 100, A.sum("v"))
+
+
+@dataclass
+class Driven:
+    """What came of it."""
+
+    seconds: float
+    rows: int
+    units: list[UnitMetrics]
+    latencies: list[float] = field(default_factory=list)
+
+
+def drive(
+    topology: str, setting: Setting, workers: int, batches: list[Batch], pace: float = 0.0
+) -> Driven:
+    """Feed all batches, as fast as they are taken or one in `pace` seconds; see when rows come.
+
+    As in the thesis, latency counts from the entry of the event that ends a window to the moment
+    when the window's row leaves; rows are taken by a thread of their own.
+    """
+    running = strategy_named(topology)(setting.query, KINDS, workers)
+    latencies: list[float] = []
+    rows = 0
+    ended = False
+
+    def take() -> None:
+        nonlocal rows
+        while True:
+            last = ended
+            for part in running.take():
+                rows += len(part)
+                if len(part):
+                    latencies.append(time.perf_counter() - part.arrived)
+            if last:
+                return
+            time.sleep(0.0002)
+
+    taker = threading.Thread(target=take)
+    taker.start()
+    start = time.perf_counter()
+    try:
+        for k, batch in enumerate(batches):
+            if pace:
+                time.sleep(max(0.0, start + k * pace - time.perf_counter()))
+            now = time.perf_counter()
+            running.feed(Batch(batch.key, batch.t, batch.columns, batch.valid, now))
+            running.advance(int(batch.t[-1]))
+        if pace:
+            # What only the end of the stream closes says nothing about latency.
+            while any(unit.depth for unit in running.metrics()):
+                time.sleep(0.001)
+            time.sleep(0.05)
+            measured = list(latencies)
+        running.finish()
+        seconds = time.perf_counter() - start
+    finally:
+        ended = True
+        taker.join()
+        running.stop()
+    return Driven(seconds, rows, running.metrics(), measured if pace else latencies)

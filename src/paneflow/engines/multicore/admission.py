@@ -1,0 +1,205 @@
+"""What may enter a stream: a batch is checked as a whole before any of it is taken.
+
+The first batch says which types the columns have; later ones must have the same, or types that
+can become the same without loss. Events without a time are left out and counted, as every stream
+does; a bad value is refused with the batch it came in, and nothing of the batch is kept.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+import numba
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from paneflow.aggregates.counting import count
+from paneflow.aggregates.operator import Array
+from paneflow.aggregates.values import Kind, kind_of, plain_type
+from paneflow.errors import InputError
+from paneflow.slicing.times import FARTHEST, read_times
+from paneflow.tables import to_arrow
+from paneflow.windows import Delta
+
+if TYPE_CHECKING:
+    from paneflow.query import Query
+
+compiled = numba.njit(nogil=True, cache=True)
+
+
+class Admission:
+    """Turns batches of every kind into record batches of the query's columns."""
+
+    def __init__(self, query: Query) -> None:
+        self._query = query
+        self.schema: pa.Schema | None = None
+        """The query's columns, as the first batch had them; the time comes first."""
+        self._layouts: dict[int, tuple[pa.Schema, list[int] | None]] = {}
+        """For each source the columns of its last batch, and where the query's are among them.
+
+        None: they are the query's columns and nothing else."""
+        self._learning = threading.Lock()
+        self._plain_time = False
+        self._growing: list[int] = []
+        self._wide: list[int] = []
+
+    def admit(self, batch: Any, source: int) -> tuple[pa.RecordBatch | None, int]:
+        """The columns of a batch, without events that have no time, and how many those were."""
+        if not isinstance(batch, (pa.RecordBatch, pa.Table)):
+            batch = to_arrow(batch)[0]
+        if batch.num_rows == 0:  # its types may be anything
+            return None, 0
+        given, places = self._layouts.get(source, (None, None))
+        if given is None or not batch.schema.equals(given):
+            with self._learning:
+                return self._unusual(batch, source)
+        if isinstance(batch, pa.Table):
+            columns = range(batch.num_columns) if places is None else places
+            arrays = [_whole(batch.column(place)) for place in columns]
+            return self._checked(pa.RecordBatch.from_arrays(arrays, schema=self.schema))
+        return self._checked(batch if places is None else batch.select(places))
+
+    def _unusual(self, batch: Any, source: int) -> tuple[pa.RecordBatch | None, int]:
+        """A batch whose columns are not known yet, or not as they were."""
+        given = batch.schema
+        self._query.check(given)
+        names = self._query.columns
+        plain = pa.schema([(name, plain_type(given.field(name).type)) for name in names])
+        known = self.schema
+        if known is None:
+            _probe(self._query, plain)
+        wanted = plain if known is None else known
+        arrays = [
+            _cast(batch.column(name), plain.field(name).type, wanted.field(name).type, name)
+            for name in names
+        ]
+        self._note(wanted)
+        admitted = self._checked(pa.RecordBatch.from_arrays(arrays, schema=wanted))
+        self.schema = wanted
+        places = [given.get_field_index(name) for name in names]
+        # Columns that may not be null are of another type for Arrow, but not for us.
+        if pa.schema([given.field(place) for place in places]).equals(wanted):
+            self._layouts[source] = (given, None if given.names == wanted.names else places)
+        return admitted
+
+    def _note(self, schema: pa.Schema) -> None:
+        """Which columns need a look at their values, and of what kind the time is."""
+        names = self._query.columns
+        growing = {w.column for w in self._query.windows.values() if isinstance(w, Delta)}
+        read = {c for a in self._query.aggregates.values() for c in a.columns}
+        self._plain_time = schema.field(self._query.time).type == pa.int64()
+        self._growing = [k for k, name in enumerate(names) if name in growing]
+        self._wide = [
+            k
+            for k, name in enumerate(names)
+            if name in read | growing and schema.field(name).type == pa.uint64()
+        ]
+
+    def _checked(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, int]:
+        times = batch.column(0)
+        timeless = times.null_count
+        if timeless:
+            batch = batch.filter(times.is_valid())
+            times = batch.column(0)
+        self._check_times(times)
+        for k in self._growing:
+            _check_growing(batch.column(k), self._query.columns[k])
+        for k in self._wide:
+            _check_wide(batch.column(k), self._query.columns[k])
+        return batch, timeless
+
+    def _check_times(self, times: pa.Array) -> None:
+        type_ = times.type
+        if self._plain_time:
+            values: Array = times.to_numpy()
+        elif pa.types.is_timestamp(type_) and type_.unit == "us":
+            values = times.view(pa.int64()).to_numpy()
+        else:
+            read_times(pa.table({self._query.time: times}), self._query.time)
+            return
+        if not _near(values, FARTHEST):
+            read_times(pa.table({self._query.time: times}), self._query.time)
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    merged = column.combine_chunks()
+    return merged.combine_chunks() if isinstance(merged, pa.ChunkedArray) else merged
+
+
+def _cast(
+    column: pa.ChunkedArray | pa.Array, given: pa.DataType, wanted: pa.DataType, name: str
+) -> pa.Array:
+    array = _whole(column) if isinstance(column, pa.ChunkedArray) else column
+    if array.type == wanted:
+        return array
+    if array.null_count < len(array) and given != wanted:
+        kinds = kind_of(given, name), kind_of(wanted, name)
+        if kinds[0] is not kinds[1] and not all(kind.numeric for kind in kinds):
+            raise _other_type(name, given, wanted)
+    try:
+        return array.cast(wanted)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise _other_type(name, given, wanted) from None
+
+
+def _other_type(name: str, given: pa.DataType, wanted: pa.DataType) -> InputError:
+    return InputError(
+        f"column {name!r} had type {wanted} when the stream began, and now has {given}, which "
+        f"cannot become {wanted} without loss: cast it before it is pushed"
+    )
+
+
+def _probe(query: Query, schema: pa.Schema) -> None:
+    """Let the windows look at the types of their columns, by one event of zeros."""
+    if not any(window.columns for window in query.windows.values()):
+        return
+    event = pa.table(
+        [
+            pa.array([0]).cast(pa.int32()).cast(_castable(f.type)).cast(f.type)
+            if kind_of(f.type, f.name) is not Kind.TEXT
+            else pa.array([""]).cast(f.type)
+            for f in schema
+        ],
+        schema=schema,
+    )
+    type(query)(query.windows, {"n": count()}, None, query.time).over(event)
+
+
+def _castable(type_: pa.DataType) -> pa.DataType:
+    """What a small integer must first become to be cast to a type."""
+    if pa.types.is_temporal(type_):
+        return pa.int32() if type_.bit_width == 32 else pa.int64()
+    return type_
+
+
+def _check_growing(column: pa.Array, name: str) -> None:
+    """Refuse what a delta window can make nothing of."""
+    missing = column.null_count
+    if pa.types.is_floating(column.type):
+        missing += pc.sum(pc.is_nan(column)).as_py() or 0
+    if missing:
+        raise InputError(
+            f"column {name!r} of a delta window is null or NaN in {missing} of {len(column)} "
+            f"events: a delta window needs a value in every event; drop those or fill them in"
+        )
+
+
+def _check_wide(column: pa.Array, name: str) -> None:
+    try:
+        column.cast(pa.int64())
+    except pa.ArrowInvalid:
+        raise InputError(
+            f"column {name!r} of type {column.type} holds values that do not fit into int64: "
+            f"cast it to float64 first"
+        ) from None
+
+
+@compiled
+def _near(times, farthest):  # type: ignore[no-untyped-def]
+    far = 0
+    for t in times:
+        far += (t < -farthest) | (t > farthest)  # without a branch, so that it is vectorised
+    return far == 0

@@ -1,0 +1,149 @@
+"""What the stream and the ways to answer it agree on.
+
+In front of a strategy everything about arrival has been dealt with: events come in total order,
+and none will come that is earlier. Behind it, rows are sorted and typed. In between, a strategy
+deals out the work to processing units (PUs), each of them one thread.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import pyarrow as pa
+
+from paneflow.aggregates.aggregate import Kinds
+from paneflow.aggregates.operator import Array
+
+if TYPE_CHECKING:
+    from paneflow.query import Query
+
+Pauses = Callable[[int], None]
+"""Called by each PU with its rank between any two things it does: tests make it sleep."""
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Events in total order, keys mixed, all final: nothing earlier will come."""
+
+    key: Array
+    """Codes of keys, int64: dense from 0, in the order in which keys first appear."""
+    t: Array
+    """Times, int64, never decreasing within and across batches."""
+    columns: dict[str, Array]
+    """What aggregates read: int64 or float64, booleans as int64."""
+    valid: dict[str, Array]
+    """Which values are not null, only for columns that have a null in this batch."""
+    arrived: float
+    """`time.perf_counter()` when the last event of it was pushed."""
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """One aggregate's values for many windows, and which of them are valid (None: all)."""
+
+    values: Array | pa.Array
+    valid: Array | None
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Final windows: one array for each column.
+
+    They come in any order within, but no later rows hold an earlier `end`. There may be none:
+    then only `passed` has moved.
+    """
+
+    label: Array
+    """int32: the place of the window's label among all labels in order."""
+    key: Array
+    seq: Array
+    start: Array
+    end: Array
+    results: dict[str, Result]
+    arrived: float
+    """When the batch came that made the last of these windows final."""
+    passed: int
+    """No later rows hold an `end` below this: what ends before it is complete, ties included."""
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+
+@dataclass(frozen=True)
+class UnitMetrics:
+    """What one PU has done so far, by the names of the thesis' call-frequency tables."""
+
+    rank: int
+    tuples: int = 0
+    """Events it was given ("get tuple")."""
+    forwarded: int = 0
+    """Events it passed on to a neighbour ("forward tuple")."""
+    hash_operations: int = 0
+    windows_found: int = 0
+    """Windows found or created, once for each event or pane that contributes; in `pane_line`,
+    parts of windows."""
+    window_updates: int = 0
+    """Steps of an aggregate on a window, by an event or by a pane."""
+    pane_updates: int = 0
+    """Steps of an aggregate on a pane, by an event."""
+    panes_forwarded: int = 0
+    """Panes it got, its own included, and worked on or passed on ("get & forward pane")."""
+    result_checks: int = 0
+    """How often it asked whether a result set is due."""
+    result_sets: int = 0
+    """Result sets it added its windows to, and passed on or gave out."""
+    results: int = 0
+    """Windows that it finished."""
+    waits: int = 0
+    """How often it found nothing to do and waited."""
+    depth: int = 0
+    """Messages in its rings now."""
+
+
+class Strategy(ABC):
+    """One way to answer over threads, which run from the beginning and are gone after `stop`.
+
+    `feed`, `advance` and `finish` are called by one thread; `take` may be called by another.
+    """
+
+    name: ClassVar[str]
+
+    @classmethod
+    @abstractmethod
+    def refuses(cls, query: Query, kinds: Kinds) -> str | None:
+        """Why it cannot serve a query over columns of these kinds; None if it can."""
+
+    @abstractmethod
+    def __init__(
+        self, query: Query, kinds: Kinds, workers: int, pauses: Pauses | None = None
+    ) -> None: ...
+
+    @abstractmethod
+    def feed(self, batch: Batch) -> None:
+        """Take events in; waits while too many are under way, raises if a PU has failed."""
+
+    @abstractmethod
+    def advance(self, watermark: int) -> None:
+        """No event earlier than the watermark will come: windows that end by it are final."""
+
+    @abstractmethod
+    def take(self) -> list[Rows]:
+        """What has become final since, in order of `end` across calls; never waits."""
+
+    @abstractmethod
+    def finish(self) -> None:
+        """No more events: all that is left becomes final, and `take` gives it."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """End all threads at once; may be called again, and after a failure."""
+
+    @abstractmethod
+    def metrics(self) -> list[UnitMetrics]:
+        """What each PU has done so far."""

@@ -1,0 +1,331 @@
+"""The inside of a stream: what is pushed on one side, rows on the other, a thread in between.
+
+The thread takes all that has been pushed since it last looked, so that small pushes are worked on
+together and large ones at once; the front puts them in order, a strategy answers, the collector
+puts rows in order. Both sides hold so much and no more: when rows are not read the thread stops,
+and when the thread stops, pushing waits.
+
+Nothing here knows the `Stream` that a user holds, so that a stream which nobody holds any more
+can be collected, and ends its thread.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from paneflow.aggregates.values import kind_of
+from paneflow.engines.multicore.collector import Collector
+from paneflow.engines.multicore.contract import Pauses, Strategy
+from paneflow.engines.multicore.front import Arrival, Front
+from paneflow.engines.multicore.metrics import Histogram, StreamMetrics
+from paneflow.engines.multicore.passing import NEVER, Passing
+from paneflow.engines.multicore.single import Single
+from paneflow.errors import PaneflowError, UnsupportedError
+
+if TYPE_CHECKING:
+    from paneflow.query import Query
+
+MOST_WAITING = 2**19
+"""Events that may be pushed ahead of the thread."""
+STEP = 2**18
+"""Events that are worked on at once, at most."""
+PIECE = 2**14
+"""Events of a push that are taken in at once."""
+SHORT_STEP = 2**14
+"""The same where several threads share the work: each has something to do while others have."""
+FIRST_STEP = 2**14
+"""Steps begin short, until it is known how many rows come of an event."""
+MOST_UNREAD = 2**19
+"""Rows that may wait to be read before the thread stops."""
+SMALL = 4096
+"""Fewer events than this are worth a moment's wait for more."""
+MOMENT = 0.001
+FIRST_LOOK, SLOWEST_LOOK = 0.0002, 0.25
+"""Seconds until the thread looks again what a strategy has finished: longer and longer."""
+PATIENCE = 10.0
+"""Seconds that a push waits for rows to be read, where nobody else is known to read them."""
+
+
+class Core:
+    """A running stream."""
+
+    def __init__(
+        self,
+        query: Query,
+        schema: pa.Schema,
+        strategy: type[Strategy],
+        workers: int,
+        sources: int,
+        pauses: Pauses | None,
+    ) -> None:
+        kinds = {name: kind_of(type_, name) for name, type_ in query.types(schema).items()}
+        self._front = Front(query, schema, sources)
+        self._collector = Collector(query, schema, self._front.keys)
+        self._passing = Passing(query)
+        self._strategy = strategy(query, kinds, workers, pauses)
+        self._latency = Histogram()
+        self._longest = STEP if strategy is Single else SHORT_STEP
+        self._length = min(FIRST_STEP, self._longest)
+        # A stream may be collected, and abandoned, while this very thread holds the lock.
+        self._lock = threading.RLock()
+        self._work_comes = threading.Condition(self._lock)
+        self._room_comes = threading.Condition(self._lock)
+        self._rows_come = threading.Condition(self._lock)
+        self._wanted = 0
+        """Events that the thread waits for; 0 if it waits for none."""
+        self._arrivals: deque[Arrival] = deque()
+        self._waiting = 0
+        self._tables: deque[pa.Table] = deque()
+        self._unread = 0
+        self._readers: set[int] = set()
+        self._pushed = self._taken = self._given = 0
+        self._finishing = self._closing = self._abandoned = False
+        self._ended = False
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="paneflow-stream", daemon=True)
+        self._thread.start()
+
+    # The side of those who push.
+
+    def push(self, source: int, batch: pa.RecordBatch) -> None:
+        """Take a push in, a piece at a time; waits while too much is ahead of the thread."""
+        arrived = time.perf_counter()
+        rows = batch.num_rows
+        for start in range(0, rows, PIECE):
+            piece = batch if rows <= PIECE else batch.slice(start, PIECE)
+            n = piece.num_rows
+            with self._lock:
+                self._await_room(n)
+                self._arrivals.append(Arrival(source, piece, n, arrived))
+                self._waiting += n
+                self._pushed += n
+                # A wake-up costs more than a small push: the thread says when it wants one.
+                if 0 < self._wanted <= self._waiting:
+                    self._work_comes.notify()
+
+    def end_source(self, source: int) -> None:
+        """Let a source hold the watermark back no longer."""
+        with self._lock:
+            self.check()
+            self._arrivals.append(Arrival(source, None, 0, time.perf_counter()))
+            self._work_comes.notify()
+
+    def check(self) -> None:
+        """Raise what the stream has failed with."""
+        if self._failure is not None:
+            raise self._failure
+
+    def _await_room(self, n: int) -> None:
+        since = None
+        while True:
+            self.check()
+            if self._closing or self._abandoned:
+                raise PaneflowError(
+                    "the stream was closed while a push was waiting: what was not taken in is "
+                    "lost; open another one with query.open()"
+                )
+            if self._waiting + n <= MOST_WAITING:
+                return
+            since = since or time.monotonic()
+            self._room_comes.wait(0.5)
+            alone = self._readers <= {threading.get_ident()}
+            full = self._unread >= MOST_UNREAD
+            if alone and full and time.monotonic() - since > PATIENCE:
+                raise UnsupportedError(
+                    f"{self._unread} rows wait to be read, and no other thread reads them, so "
+                    f"pushing would wait forever: call stream.results() between pushes, or read "
+                    f"them in another thread"
+                )
+
+    # The side of those who read.
+
+    def read(self, wait: float) -> pa.Table | None:
+        """Rows that can be read; waits so long for the first. None: there are none, now or ever."""
+        until = time.monotonic() + wait
+        with self._lock:
+            self._readers.add(threading.get_ident())
+            while not self._tables and not self._ended:
+                left = until - time.monotonic()
+                if not self._finishing and left <= 0:
+                    return None
+                self._rows_come.wait(None if self._finishing else left)
+            if not self._tables:
+                self.check()
+                return None
+            tables, self._tables = list(self._tables), deque()
+            was_full = self._unread >= MOST_UNREAD
+            self._unread = 0
+            if was_full:
+                self._work_comes.notify()
+        return tables[0] if len(tables) == 1 else pa.concat_tables(tables)
+
+    @property
+    def ended(self) -> bool:
+        """Whether the thread has done all that it ever will."""
+        return self._ended
+
+    def finish(self) -> None:
+        """No more events will come."""
+        with self._lock:
+            self.check()
+            self._finishing = True
+            self._work_comes.notify()
+            self._rows_come.notify_all()
+
+    def close(self) -> None:
+        """Work on what was pushed, keep the rows that are final by it, and end."""
+        with self._lock:
+            self._closing = True
+            self._work_comes.notify()
+            self._room_comes.notify_all()
+        self._thread.join()
+
+    def abandon(self) -> None:
+        """End at once."""
+        with self._lock:
+            self._abandoned = True
+            self._work_comes.notify()
+            self._room_comes.notify_all()
+
+    def metrics(self, timeless: int) -> StreamMetrics:
+        """The stream as it is now."""
+        watermark = self._front.watermark
+        return StreamMetrics(
+            pushed=self._pushed,
+            late=self._front.late,
+            timeless=timeless,
+            waiting=self._waiting,
+            held=self._front.held,
+            withheld=self._collector.held,
+            unread=self._unread,
+            watermark=None if watermark == NEVER else watermark,
+            latency=self._latency.latency(),
+            units=tuple(self._strategy.metrics()),
+        )
+
+    # The thread.
+
+    def _run(self) -> None:
+        try:
+            self._work()
+        except BaseException as error:
+            self._fail(error)
+        finally:
+            self._strategy.stop()
+            with self._lock:
+                self._ended = True
+                self._arrivals.clear()
+                self._waiting = 0
+                self._room_comes.notify_all()
+                self._rows_come.notify_all()
+
+    def _work(self) -> None:
+        stepped = time.monotonic()
+        while True:
+            # What a strategy takes so long for is not found much later than it is there.
+            look = max(FIRST_LOOK, (time.monotonic() - stepped) / 4)
+            arrivals = self._next(min(look, SLOWEST_LOOK))
+            if self._abandoned:
+                return
+            if arrivals:
+                self._step(arrivals)
+                stepped = time.monotonic()
+            self._gather()
+            if not arrivals and not self._arrivals:
+                if self._finishing:
+                    self._strategy.finish()
+                    self._gather()
+                    return
+                if self._closing:
+                    self._drain()
+                    return
+
+    def _next(self, look: float) -> list[Arrival]:
+        """What was pushed since; waits for it, but not past the next look at the strategy."""
+        with self._lock:
+            while self._unread >= MOST_UNREAD and not (self._closing or self._abandoned):
+                self._work_comes.wait()
+            if not (self._arrivals or self._leaving):
+                self._await_events(1, look if self._pending else None)
+            elif 0 < self._waiting < SMALL and not self._leaving:
+                # Events come faster than steps are done, but in small pushes.
+                self._await_events(SMALL, MOMENT)
+            taken, rows = [], 0
+            while self._arrivals and rows + self._arrivals[0].rows <= self._length:
+                taken.append(self._arrivals.popleft())
+                rows += taken[-1].rows
+            self._waiting -= rows
+            self._room_comes.notify_all()
+        return taken
+
+    def _await_events(self, wanted: int, timeout: float | None) -> None:
+        self._wanted = wanted
+        self._work_comes.wait(timeout)
+        self._wanted = 0
+
+    @property
+    def _leaving(self) -> bool:
+        return self._finishing or self._closing or self._abandoned
+
+    @property
+    def _pending(self) -> bool:
+        """Whether the strategy has still to say what is final by now."""
+        return self._collector.passed < self._passing.passed(self._front.watermark)
+
+    def _step(self, arrivals: list[Arrival]) -> None:
+        before = self._front.watermark
+        events = self._front.take(arrivals)
+        if events is not None:
+            self._passing.note(events.key, events.t)
+            self._strategy.feed(events)
+        if self._front.watermark > before or events is not None:
+            self._strategy.advance(self._front.watermark)
+        # So long that the rows of a step are a fraction of those that may wait to be read.
+        self._taken += sum(arrival.rows for arrival in arrivals)
+        fitting = MOST_UNREAD // 8 * self._taken // max(self._given, 1)
+        self._length = max(PIECE, min(self._longest, fitting, 2 * self._length))
+
+    def _gather(self) -> None:
+        """Make readable what the strategy has finished."""
+        self._collector.add(self._strategy.take())
+        collected = self._collector.collect()
+        if collected is None:
+            return
+        now = time.perf_counter()
+        for arrived, rows in collected.arrivals:
+            self._latency.add(now - arrived, rows)
+        with self._lock:
+            self._tables.append(collected.table)
+            self._unread += collected.table.num_rows
+            self._rows_come.notify_all()
+        self._given += collected.table.num_rows
+
+    def _drain(self) -> None:
+        """Give the rows that are final, and drop the rest."""
+        final = self._passing.passed(self._front.watermark)
+        self._strategy.finish()
+        self._collector.add(self._strategy.take())
+        self._collector.passed = final
+        self._gather()
+
+    def _fail(self, error: BaseException) -> None:
+        """Keep what was final before, then tell everybody."""
+        quiet = time.monotonic() + 0.05
+        while time.monotonic() < quiet:
+            rows = self._strategy.take()
+            self._collector.add(rows)
+            if rows:
+                quiet = time.monotonic() + 0.05
+            time.sleep(0.005)
+        self._gather()
+        if not isinstance(error, PaneflowError):
+            failure = PaneflowError(f"the stream failed with {type(error).__name__}: {error}")
+            failure.__cause__ = error
+            error = failure
+        with self._lock:
+            self._failure = error

@@ -1,0 +1,192 @@
+"""The front of a stream: everything that is about arrival happens here, once.
+
+Sources, lateness and order end here. What leaves are batches of events in total order (time,
+source, position in the source), all final: no later event will come before them. So whoever
+works on them, whatever the strategy, sees one stream in one order.
+
+The frontier of a source is the largest time it has shown. The watermark is the least frontier of
+the sources that have not ended, less the query's lateness. An event that comes when the watermark
+has passed it is late, and counted; whether it is late depends on what came before it, event by
+event, and not on how events were cut into batches.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numba
+import numpy as np
+import pyarrow as pa
+
+from paneflow.aggregates.values import Kind, kind_of
+from paneflow.engines.multicore.contract import Batch
+from paneflow.engines.multicore.keys import KeyCodes
+from paneflow.engines.multicore.passing import FOREVER, NEVER
+from paneflow.slicing.columns import Column, read_column
+from paneflow.slicing.ordering import is_sorted, stable_order
+from paneflow.slicing.times import time_type
+
+if TYPE_CHECKING:
+    from paneflow.query import Query
+
+compiled = numba.njit(nogil=True, cache=True)
+
+
+class Arrival(NamedTuple):
+    """What one push brought, or that a source has ended."""
+
+    source: int
+    batch: pa.RecordBatch | None
+    """The query's columns; None if the source ends here."""
+    rows: int
+    arrived: float
+
+
+@dataclass(frozen=True, eq=False)
+class Events(Batch):
+    """A batch that also has the events as a table, and its columns as aggregates read them.
+
+    `arrived` is when the first of the pushes came that it was made of.
+    """
+
+    table: pa.Table
+    read: dict[str, Column]
+    """All but the texts among the columns of windows and aggregates."""
+    keys: KeyCodes
+
+
+class Front:
+    """Puts what arrives in order, and lets go of what is final."""
+
+    def __init__(self, query: Query, schema: pa.Schema, sources: int) -> None:
+        self._query = query
+        self._schema = schema
+        self._single = sources == 1
+        self._lateness = query.lateness.value
+        self._moment = time_type(schema.field(query.time).type, query.time).type
+        self._frontiers = np.full(sources, NEVER)
+        self._watermark = np.array([NEVER])
+        self._none = schema.empty_table()
+        self._held = self._none
+        self._held_t = np.empty(0, np.int64)
+        self._held_source = np.empty(0, np.int64)
+        read = [c for w in query.windows.values() for c in w.columns]
+        read += [c for a in query.aggregates.values() for c in a.columns]
+        self._read = [
+            name
+            for name in dict.fromkeys(read)
+            if kind_of(schema.field(name).type, name) is not Kind.TEXT
+        ]
+        self.keys = KeyCodes(query.key, schema)
+        self.late = 0
+
+    @property
+    def watermark(self) -> int:
+        """No event before this time will be let in."""
+        return int(self._watermark[0])
+
+    @property
+    def held(self) -> int:
+        """Events that are waiting to become final."""
+        return int(self._held.num_rows)
+
+    def take(self, arrivals: list[Arrival]) -> Events | None:
+        """Let in what has arrived; the events that are final now, if there are any."""
+        fresh: list[Arrival] = []
+        for arrival in arrivals:
+            if arrival.batch is not None:
+                fresh.append(arrival)
+                continue
+            self._let_in(fresh)
+            fresh = []
+            self._frontiers[arrival.source] = FOREVER
+            least = int(self._frontiers.min())
+            if least > NEVER:
+                wm = FOREVER if least == FOREVER else least - self._lateness
+                self._watermark[0] = max(self.watermark, wm)
+        self._let_in(fresh)
+        return self._final(arrivals[0].arrived if arrivals else 0.0)
+
+    def _let_in(self, arrivals: list[Arrival]) -> None:
+        if not arrivals:
+            return
+        table = pa.Table.from_batches([a.batch for a in arrivals], self._schema).combine_chunks()
+        times = table.column(0)
+        if times.type != self._moment:
+            times = times.cast(self._moment)
+        t = times.chunk(0).view(pa.int64()).to_numpy()
+        if self._single:
+            source = np.zeros(0, np.int64)
+        else:
+            source = np.repeat([a.source for a in arrivals], [a.rows for a in arrivals])
+        if self._single and t[0] >= self.watermark and is_sorted(t):
+            self._frontiers[0] = max(self._frontiers[0], t[-1])
+            self._watermark[0] = max(self.watermark, int(self._frontiers[0]) - self._lateness)
+        else:
+            late = np.zeros(len(t), np.bool_)
+            _arrive(t, source, self._frontiers, self._watermark, self._lateness, late)
+            missed = int(np.count_nonzero(late))
+            if missed:
+                self.late += missed
+                table, t = table.filter(pa.array(~late)), t[~late]
+                source = source if self._single else source[~late]
+        if self.held == 0:
+            self._held, self._held_t, self._held_source = table, t, source
+        else:
+            self._held = pa.concat_tables([self._held, table])
+            self._held_t = np.concatenate([self._held_t, t])
+            self._held_source = np.concatenate([self._held_source, source])
+
+    def _final(self, arrived: float) -> Events | None:
+        t, source = self._held_t, self._held_source
+        fields = [t] if self._single else [t, source]
+        # What was held stands in order already, before what is fresh: a stable order keeps it so.
+        order = None if is_sorted(t) and self._single else stable_order(fields, len(t))
+        if order is not None:
+            self._held = self._held.take(pa.array(order)).combine_chunks()
+            self._held_t = t = t[order]
+            if not self._single:
+                self._held_source = source[order]
+        # Of one source nothing can come between events of one time; of several it can.
+        cut = int(np.searchsorted(t, self.watermark, side="right" if self._single else "left"))
+        if cut == 0:
+            return None
+        table, final = self._held, t[:cut]
+        if cut < len(t):
+            table, self._held = self._held.slice(0, cut), self._held.slice(cut)
+        else:
+            self._held = self._none
+        self._held_t, self._held_source = t[cut:], self._held_source[cut:]
+        codes = self.keys.encode(table)
+        read = {name: read_column(table, name) for name in self._read}
+        return Events(
+            key=codes,
+            t=final,
+            columns={name: column.values for name, column in read.items()},
+            valid={name: c.valid for name, c in read.items() if c.valid is not None},
+            arrived=arrived,
+            table=table,
+            read=read,
+            keys=self.keys,
+        )
+
+
+@compiled
+def _arrive(t, source, frontiers, watermark, lateness, late):  # type: ignore[no-untyped-def]
+    """Move frontiers and watermark event by event, and mark what comes behind the watermark."""
+    single = len(frontiers) == 1
+    wm = watermark[0]
+    for i in range(len(t)):
+        if t[i] < wm:
+            late[i] = True
+            continue
+        s = 0 if single else source[i]
+        before = frontiers[s]
+        if t[i] > before:
+            frontiers[s] = t[i]
+            if before == NEVER or before - lateness <= wm:
+                least = frontiers.min()
+                if least > NEVER:
+                    wm = max(wm, least - lateness)
+    watermark[0] = wm

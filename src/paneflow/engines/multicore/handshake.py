@@ -1,0 +1,71 @@
+"""The Handshake approach (HSA, chapter 5 of the thesis): a line, responsibility by hashing.
+
+For every window that an event contributes to, every PU computes the hash of the window's end and
+key, which names the PU that is responsible. Windows of many keys spread evenly over the PUs, even
+if only few overlap; the price is a hash operation for each event and window on each PU.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numba
+import numpy as np
+
+from paneflow.aggregates.operator import Array
+from paneflow.engines.multicore.line import Line, LineUnit
+from paneflow.engines.multicore.question import Span
+
+compiled = numba.njit(nogil=True, cache=True)
+
+
+@numba.njit(nogil=True, inline="always")
+def owner(window, key, workers):  # type: ignore[no-untyped-def]
+    """The PU that is responsible for a window; its number stands for its end."""
+    # The finaliser of splitmix64, over both.
+    x = np.uint64(window) * np.uint64(0xD1B54A32D192ED03) + np.uint64(key)
+    x = (x + np.uint64(0x9E3779B97F4A7C15)) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.int64((x ^ (x >> np.uint64(31))) >> np.uint64(33)) % workers
+
+
+@compiled
+def _mine(key, ticks, start, end, span, rank, workers, which, numbers):  # type: ignore[no-untyped-def]
+    reach, slide, offset, lowest = span
+    found, hashed = 0, 0
+    for i in range(start, min(end, len(ticks))):
+        since = ticks[i] - offset
+        for window in range(max((since - reach) // slide + 1, lowest), since // slide + 1):
+            hashed += 1
+            if owner(window, key[i], workers) == rank:
+                which[found] = i
+                numbers[found] = window
+                found += 1
+    return found, hashed
+
+
+class HandshakeUnit(LineUnit):
+    """A PU that is responsible for the windows whose hash names it."""
+
+    def responsible(
+        self,
+        span: Span,
+        key: Array,
+        ticks: Array,
+        start: int,
+        end: int,
+        which: Array,
+        numbers: Array,
+    ) -> int:
+        found, hashed = _mine(
+            key, ticks, start, end, span.numbers, self.rank, self.workers, which, numbers
+        )
+        self.counts["hash_operations"] += hashed
+        return int(found)
+
+
+class Handshake(Line):
+    """HSA."""
+
+    name: ClassVar[str] = "handshake"
+    unit: ClassVar[type[LineUnit]] = HandshakeUnit

@@ -1,0 +1,132 @@
+"""One worker: slices and windows are made by the very thread that puts events in order.
+
+There is nobody to hand over to, so nothing is handed over. Time windows of aggregates with
+partials of fixed size go by slices; all else goes by what finite tables know of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, ClassVar
+
+from paneflow.aggregates.aggregate import Kinds
+from paneflow.engines.multicore.by_slices import BySlices, sliceable
+from paneflow.engines.multicore.by_table import ByTable
+from paneflow.engines.multicore.contract import Batch, Pauses, Rows, Strategy, UnitMetrics
+from paneflow.engines.multicore.front import Events
+from paneflow.engines.multicore.passing import FOREVER, Passing, no_rows
+from paneflow.errors import PaneflowError
+from paneflow.windows import Sliding
+
+if TYPE_CHECKING:
+    from paneflow.query import Query
+
+
+class OpenStream:
+    """The open windows of a query: events and watermarks in, windows that are final out.
+
+    It has no thread. Whoever works on a share of the windows by itself has one of these.
+    """
+
+    def __init__(self, query: Query, kinds: Kinds) -> None:
+        self._query = query
+        self._labels = {label: k for k, label in enumerate(sorted(query.windows))}
+        timed = {n: w for n, w in query.windows.items() if isinstance(w, Sliding)}
+        if timed and not sliceable(query.with_windows(timed), kinds):
+            timed = {}
+        others = {n: w for n, w in query.windows.items() if n not in timed}
+        self._by_slices = (
+            BySlices(query.with_windows(timed), kinds, self._labels) if timed else None
+        )
+        self._others = query.with_windows(others) if others else None
+        self._by_table: ByTable | None = None
+
+    @property
+    def held(self) -> int:
+        """How many slices and events are remembered."""
+        return sum(each.held for each in (self._by_slices, self._by_table) if each is not None)
+
+    def take(self, events: Events) -> None:
+        """Take events in, in total order."""
+        if self._by_slices is not None:
+            self._by_slices.take(events)
+        if self._others is not None:
+            if self._by_table is None:
+                self._by_table = ByTable(self._others, self._labels, events.table.schema)
+            self._by_table.take(events)
+
+    def advance(self, watermark: int, arrived: float) -> list[Rows]:
+        """The windows that are final at a watermark."""
+        rows = [
+            each.advance(watermark, arrived)
+            for each in (self._by_slices, self._by_table)
+            if each is not None
+        ]
+        return [some for some in rows if some is not None]
+
+
+class Single(Strategy):
+    """Answers in the caller's thread."""
+
+    name: ClassVar[str] = "single"
+
+    @classmethod
+    def refuses(cls, query: Query, kinds: Kinds) -> str | None:
+        return None
+
+    def __init__(
+        self, query: Query, kinds: Kinds, workers: int, pauses: Pauses | None = None
+    ) -> None:
+        self._open = OpenStream(query, kinds)
+        self._passing = Passing(query)
+        self._pauses = pauses
+        self._rows: list[Rows] = []
+        self._arrived = 0.0
+        self._tuples = self._results = 0
+
+    def feed(self, batch: Batch) -> None:
+        assert isinstance(batch, Events)
+        if self._pauses is not None:
+            self._pauses(0)
+        self._arrived = batch.arrived
+        self._tuples += len(batch)
+        self._passing.note(batch.key, batch.t)
+        with _named():
+            self._open.take(batch)
+
+    def advance(self, watermark: int) -> None:
+        with _named():
+            rows = self._open.advance(watermark, self._arrived)
+        self._results += sum(map(len, rows))
+        # Only behind the last of them is it known that nothing more ends so early.
+        self._rows += [*rows, no_rows(self._arrived, self._passing.passed(watermark))]
+
+    def take(self) -> list[Rows]:
+        rows, self._rows = self._rows, []
+        return rows
+
+    def finish(self) -> None:
+        self.advance(FOREVER)
+
+    def stop(self) -> None:
+        self._rows = []
+
+    def metrics(self) -> list[UnitMetrics]:
+        held = self._open.held
+        return [UnitMetrics(0, tuples=self._tuples, results=self._results, depth=held)]
+
+
+@contextlib.contextmanager
+def _named() -> Iterator[None]:
+    """Say who has failed, with what; bad data speaks for itself."""
+    try:
+        yield
+    except PaneflowError:
+        raise
+    except Exception as error:
+        raise PaneflowError(
+            f"processing unit 0 of 1 (strategy {Single.name!r}) failed with "
+            f"{type(error).__name__}: {error}; its traceback is shown above, and the rows that "
+            f"were final before are kept"
+        ) from error

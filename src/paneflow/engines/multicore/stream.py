@@ -1,0 +1,179 @@
+"""A live stream: push events, read rows; threads in this process do the rest.
+
+Rows are those that `query.over` gives for all events pushed, in the same order, whatever the
+strategy, the number of workers, and the way in which events were cut into batches.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from paneflow.aggregates.values import kind_of
+from paneflow.engines.multicore.admission import Admission
+from paneflow.engines.multicore.auto import StreamPlan, choose, without_partial
+from paneflow.engines.multicore.contract import Pauses
+from paneflow.engines.multicore.core import Core
+from paneflow.engines.multicore.metrics import Histogram, StreamMetrics
+from paneflow.errors import InputError, PaneflowError, QueryError
+
+if TYPE_CHECKING:
+    from paneflow.query import Query
+
+
+class Stream:
+    """An open stream; made by `query.open`.
+
+    >>> import paneflow as pf
+    >>> from paneflow import windows as W, aggregates as A
+    >>> query = pf.Query(W.tumbling(5), {"peak": A.max("v")}, time="t")
+    >>> with query.open() as stream:
+    ...     stream.push([{"t": 1, "v": 5}, {"t": 4, "v": 7}])
+    ...     stream.push([{"t": 9, "v": 2}])
+    ...     stream.finish()
+    ...     for rows in stream.results():
+    ...         print(rows["end"].to_pylist(), rows["peak"].to_pylist())
+    [5, 10] [7, 2]
+    """
+
+    def __init__(
+        self,
+        query: Query,
+        workers: int = 1,
+        strategy: str = "auto",
+        sources: int = 1,
+        pauses: Pauses | None = None,
+    ) -> None:
+        for name, number in (("workers", workers), ("sources", sources)):
+            if not isinstance(number, int) or isinstance(number, bool) or number < 1:
+                raise QueryError(f"{name} must be a whole number from 1 on, not {number!r}")
+        self._query = without_partial(query)
+        self._workers = workers
+        self._strategy = strategy
+        self._sources = sources
+        self._pauses = pauses
+        self._ended_sources: set[int] = set()
+        self._admission = Admission(self._query)
+        self._timeless = 0
+        self._state = "open"
+        self._beginning = threading.Lock()
+        self._begun = threading.Event()
+        """Set once there is something to wait for, or there never will be."""
+        self._core: Core | None = None
+        kinds = {c: kind_of(pa.float64(), c) for a in query.aggregates.values() for c in a.columns}
+        self._plan = choose(self._query, kinds, workers, strategy)[1]
+
+    @property
+    def plan(self) -> StreamPlan:
+        """How the stream is answered, with the reasons; final once the first events have come."""
+        return self._plan
+
+    def push(self, batch: Any, source: int = 0) -> None:
+        """Take events in: pyarrow, pandas, polars, or a list of dicts.
+
+        A batch that does not fit is refused as a whole. Waits while the stream is behind.
+        """
+        self._check_open("push")
+        self._check_source(source)
+        admitted, timeless = self._admission.admit(batch, source)
+        self._timeless += timeless
+        if admitted is not None and admitted.num_rows:
+            core = self._core if self._core is not None else self._running()
+            core.push(source, admitted)
+
+    def end_source(self, source: int) -> None:
+        """Say that a source will bring no more, so that it holds nothing back."""
+        self._check_open("end_source")
+        self._check_source(source)
+        self._ended_sources.add(source)
+        if self._core is not None:
+            self._core.end_source(source)
+
+    def results(self, wait: float = 0.0) -> Iterator[pa.Table]:
+        """The rows that are final so far, as tables, in order: (end, window, seq, key).
+
+        It ends when there are no more at the moment; `wait` lets it wait so many seconds for the
+        next. After `finish` it gives everything that is left, and ends with the stream.
+        """
+        if self._state == "open":
+            self._begun.wait(wait)
+        while self._core is not None:
+            rows = self._core.read(wait)
+            if rows is None:
+                return
+            yield rows
+
+    def finish(self) -> None:
+        """Say that no more events will come: everything closes, and `results` gives it."""
+        if self._state == "finished":
+            return
+        self._check_open("finish")
+        self._state = "finished"
+        self._begun.set()
+        if self._core is not None:
+            for source in set(range(self._sources)) - self._ended_sources:
+                self._core.end_source(source)
+            self._core.finish()
+
+    def close(self) -> None:
+        """End the threads. Rows that were final by what was pushed can still be read."""
+        if self._core is not None:
+            self._core.close()
+        self._state = "closed"
+        self._begun.set()
+
+    def metrics(self) -> StreamMetrics:
+        """What the stream has done so far, as a whole and by processing unit."""
+        if self._core is None:
+            nothing = Histogram().latency()
+            return StreamMetrics(0, 0, self._timeless, 0, 0, 0, 0, None, nothing, ())
+        return self._core.metrics(self._timeless)
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if error is not None and self._core is not None:
+            self._core.abandon()
+        self.close()
+
+    def _running(self) -> Core:
+        """The stream's inside, which begins with the first events: only then are types known."""
+        with self._beginning:
+            if self._core is None:
+                self._core = self._begin()
+                self._begun.set()
+        return self._core
+
+    def _begin(self) -> Core:
+        schema = self._admission.schema
+        assert schema is not None
+        kinds = {n: kind_of(type_, n) for n, type_ in self._query.types(schema).items()}
+        strategy, self._plan = choose(self._query, kinds, self._workers, self._strategy)
+        core = Core(self._query, schema, strategy, self._workers, self._sources, self._pauses)
+        # The thread holds the inside and not the stream, so a dropped stream ends it.
+        weakref.finalize(self, core.abandon)
+        for source in self._ended_sources:
+            core.end_source(source)
+        return core
+
+    def _check_open(self, what: str) -> None:
+        if self._core is not None:
+            self._core.check()
+        if self._state != "open":
+            raise PaneflowError(
+                f"{what} on a stream that is {self._state}: open another one with query.open()"
+            )
+
+    def _check_source(self, source: int) -> None:
+        if not isinstance(source, int) or not 0 <= source < self._sources:
+            raise InputError(
+                f"source {source!r} is none of this stream's, which are 0 to {self._sources - 1}: "
+                f"pass one of them, or open the stream with more sources="
+            )
+        if source in self._ended_sources:
+            raise InputError(f"source {source} has ended: push to another one, or end it later")

@@ -1,0 +1,268 @@
+"""Active workers: each keeps windows of its own, and is sent the events that they need.
+
+Section 3 and algorithms 1 and 2 of Mencagli et al. Window w belongs to worker w mod N. The
+emitter evaluates the mapping function on every event, as it comes, and sends it to each worker
+that has a window with it; a worker sees windows that slide by min(W, S·N) instead of S, and works
+on them by itself, sharing slices among its own windows. That is possible only where an event's
+windows are known when it comes: context-free and forward-context-free windows.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
+
+import numba
+import numpy as np
+import pyarrow as pa
+
+from paneflow.aggregates.aggregate import Kinds
+from paneflow.aggregates.operator import Array
+from paneflow.engines.multicore.contract import Pauses, Rows
+from paneflow.engines.multicore.front import Events
+from paneflow.engines.multicore.ring import Ring
+from paneflow.engines.multicore.single import OpenStream
+from paneflow.engines.multicore.unit import Crew, Unit
+from paneflow.engines.multicore.workers.farm import UNDER_WAY, Farm, Gate, Gathering, refused_window
+from paneflow.windows import Count, Duration, Punctuation, Sliding, Window, WindowClass
+
+if TYPE_CHECKING:
+    from paneflow.query import Query
+
+compiled = numba.njit(nogil=True, cache=True)
+
+
+def private(window: Window, worker: int, workers: int) -> Window:
+    """The window as a worker sees it: every N-th of the windows, beginning with its first.
+
+    >>> from paneflow import windows as W
+    >>> print(private(W.sliding(4, 1), 1, 2))
+    sliding(4, 2, offset=1)
+    >>> print(private(W.count(4, 3), 1, 2))  # sent nothing but the events of its windows
+    count(4)
+    """
+    if isinstance(window, Sliding):
+        slide = window.slide.value
+        return Sliding(
+            window.range,
+            Duration(slide * workers, window.slide.textual),
+            Duration(window.offset.value + worker * slide, window.offset.textual),
+        )
+    if isinstance(window, Count):
+        return Count(window.size, min(window.size, window.slide * workers), False)
+    return window
+
+
+class Mapping:
+    """The mapping function of one window: which workers need an event."""
+
+    def __init__(self, window: Window, workers: int) -> None:
+        self._window = window
+        self._workers = workers
+        self._seen = np.zeros(0, np.int64)
+        """For each key, how many events, or how many marks, have come."""
+
+    def masks(self, events: Events) -> list[Array | None]:
+        """For each worker, which events it is sent; None: all of them."""
+        window, workers = self._window, self._workers
+        needed = np.zeros((workers, len(events)), np.bool_)
+        if isinstance(window, Sliding):
+            if window.range.value >= window.slide.value * workers:
+                return [None] * workers
+            bounds = (window.range.value, window.slide.value, window.offset.value)
+            _by_time(events.t, *bounds, needed)
+        else:
+            self._make_room(events.key)
+            if isinstance(window, Count):
+                _by_position(events.key, self._seen, window.size, window.slide, needed)
+            else:
+                assert isinstance(window, Punctuation)
+                column = events.read[window.column]
+                marked = column.values != 0
+                if column.valid is not None:
+                    marked &= column.valid
+                _by_mark(events.key, self._seen, marked, needed)
+        return [None if mask.all() else mask for mask in needed]
+
+    def _make_room(self, key: Array) -> None:
+        more = int(key.max()) + 1 - len(self._seen)
+        if more > 0:
+            self._seen = np.append(self._seen, np.zeros(more, np.int64))
+
+
+@dataclass(frozen=True, eq=False)
+class Share:
+    """What one worker is sent of a message: its events for each window, or a watermark."""
+
+    seq: int
+    events: dict[str, Events] | None
+    watermark: int
+    arrived: float
+
+
+class ActiveWorker(Unit):
+    """A PU with private windows and buffers."""
+
+    def __init__(
+        self,
+        crew: Crew,
+        rank: int,
+        pauses: Pauses | None,
+        query: Query,
+        kinds: Kinds,
+        workers: int,
+        gathering: Gathering,
+        gate: Gate,
+    ) -> None:
+        super().__init__(crew, rank, pauses)
+        self._gate = gate
+        self.inbox: Ring[Share] = Ring(UNDER_WAY, self.bell)
+        self._workers = workers
+        self._gathering = gathering
+        self._labels = {label: k for k, label in enumerate(sorted(query.windows))}
+        self._open = {
+            label: OpenStream(query.with_windows({label: private(w, rank, workers)}), kinds)
+            for label, w in query.windows.items()
+        }
+
+    @property
+    def depth(self) -> int:
+        return len(self.inbox)
+
+    def step(self) -> bool:
+        share = self.inbox.take()
+        if share is None:
+            return False
+        rows: list[Rows] = []
+        self.attempt(share.seq, lambda: rows.extend(self._work(share)))
+        self._gathering.put(share.seq, rows)
+        self.applied_one()
+        return True
+
+    def _work(self, share: Share) -> list[Rows]:
+        if share.events is not None:
+            for label, events in share.events.items():
+                self.counts["tuples"] += len(events)
+                self._gate.run((label, "take"), partial(self._take, label, events))
+            return []
+        rows: list[Rows] = []
+        for label, windows in self._open.items():
+            ask = partial(windows.advance, share.watermark, share.arrived)
+            found = self._gate.run((label, "advance"), ask)
+            rows += [self._renumbered(some, self._labels[label]) for some in found]
+        self.counts["results"] += sum(map(len, rows))
+        return rows
+
+    def _take(self, label: str, events: Events) -> bool:
+        self._open[label].take(events)
+        return True
+
+    def _renumbered(self, rows: Rows, label: int) -> Rows:
+        """A worker's own windows under the numbers they have in the query."""
+        return dataclasses.replace(
+            rows,
+            label=np.full(len(rows), label, np.int32),
+            seq=rows.seq * self._workers + self.rank,
+        )
+
+
+class Active(Farm):
+    """The active worker model."""
+
+    name: ClassVar[str] = "active"
+
+    @classmethod
+    def refuses(cls, query: Query, kinds: Kinds) -> str | None:
+        for label, window in query.windows.items():
+            if window.window_class is WindowClass.FCA:
+                return (
+                    f"window {label!r} ({window}) is forward-context aware: which windows an "
+                    f"event joins is known only when later events have come, and then it has "
+                    f"been sent; use 'agnostic' or 'auto'"
+                )
+        return refused_window(query)
+
+    def __init__(
+        self, query: Query, kinds: Kinds, workers: int, pauses: Pauses | None = None
+    ) -> None:
+        super().__init__(query, kinds)
+        self._mappings = {label: Mapping(w, workers) for label, w in query.windows.items()}
+        self._workers = [
+            ActiveWorker(
+                self._crew, rank, pauses, query, kinds, workers, self._gathering, self._gate
+            )
+            for rank in range(workers)
+        ]
+        self._start()
+
+    def _emit(self, events: Events | None, watermark: int, passed: int) -> None:
+        shares: list[dict[str, Events] | None] = [None] * len(self._workers)
+        if events is not None:
+            masks = {label: m.masks(events) for label, m in self._mappings.items()}
+            shares = [
+                {
+                    label: sent
+                    for label in masks
+                    if len(sent := chosen(events, masks[label][worker.rank]))
+                }
+                for worker in self._workers
+            ]
+        seq = self._gathering.expect(len(self._workers), self._arrived, passed)
+        for worker, share in zip(self._workers, shares, strict=True):
+            worker.inbox.put(Share(seq, share, watermark, self._arrived))
+
+
+def chosen(events: Events, mask: Array | None) -> Events:
+    """Some of the events; all of them are not copied."""
+    if mask is None:
+        return events
+    read = {
+        name: dataclasses.replace(
+            column,
+            values=column.values[mask],
+            valid=None if column.valid is None else column.valid[mask],
+        )
+        for name, column in events.read.items()
+    }
+    return Events(
+        key=events.key[mask],
+        t=events.t[mask],
+        columns={name: column.values for name, column in read.items()},
+        valid={name: c.valid for name, c in read.items() if c.valid is not None},
+        arrived=events.arrived,
+        table=events.table.filter(pa.array(mask)),
+        read=read,
+        keys=events.keys,
+    )
+
+
+@compiled
+def _spread(first, last, i, needed):  # type: ignore[no-untyped-def]
+    """Send event i to the workers of the windows from first to last."""
+    workers = len(needed)
+    for w in range(first, min(last, first + workers - 1) + 1):
+        needed[w % workers, i] = True
+
+
+@compiled
+def _by_time(t, reach, slide, offset, needed):  # type: ignore[no-untyped-def]
+    for i in range(len(t)):
+        since = t[i] - offset
+        _spread((since - reach) // slide + 1, since // slide, i, needed)
+
+
+@compiled
+def _by_position(key, seen, size, slide, needed):  # type: ignore[no-untyped-def]
+    for i in range(len(key)):
+        position = seen[key[i]]
+        seen[key[i]] += 1
+        _spread(max(0, (position - size) // slide + 1), position // slide, i, needed)
+
+
+@compiled
+def _by_mark(key, seen, marked, needed):  # type: ignore[no-untyped-def]
+    for i in range(len(key)):
+        needed[seen[key[i]] % len(needed), i] = True
+        seen[key[i]] += marked[i]

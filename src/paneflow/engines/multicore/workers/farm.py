@@ -1,0 +1,189 @@
+"""What both worker models share: an emitter that feeds workers, and a collector behind them.
+
+Everything the emitter is given, events or a watermark, is a message with a number. A message is
+worked on in parts, by several workers at once; what they give is put out message by message, so
+that rows leave in an order that does not depend on who was faster.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
+
+from paneflow.aggregates.aggregate import Constant, Kinds
+from paneflow.engines.multicore.contract import Batch, Rows, Strategy, UnitMetrics
+from paneflow.engines.multicore.front import Events
+from paneflow.engines.multicore.passing import FOREVER, NEVER, Passing, no_rows
+from paneflow.engines.multicore.unit import Crew
+from paneflow.errors import UnsupportedError
+from paneflow.windows import Custom
+
+if TYPE_CHECKING:
+    from paneflow.query import Query
+
+Found = TypeVar("Found")
+
+UNDER_WAY = 4
+"""Messages that workers may have before them."""
+GATED = 4
+"""How often work must have given something before several threads do it at once."""
+BUILDING = threading.Lock()
+"""Held by the one thread, of all streams, that may be building a kernel."""
+
+
+@dataclass(eq=False)
+class _Message:
+    parts: int
+    arrived: float
+    passed: int
+    rows: list[Rows] = field(default_factory=list)
+
+
+class Gate:
+    """Lets the first few of some work be done by one thread at a time.
+
+    Work builds its kernels when it is first done. Python reads the functions in them by parsing
+    their source, which may fail when several threads do it at once.
+    """
+
+    def __init__(self, query: Query) -> None:
+        # Only functions that are folded and combined become kernels.
+        folds = any(isinstance(a, Constant) for a in query.aggregates.values())
+        self._needed = GATED if folds else 0
+        self._done: dict[object, int] = {}
+
+    def run(self, what: object, work: Callable[[], Found]) -> Found:
+        """Do some work; alone, until something has come of it a few times."""
+        if self._done.get(what, 0) >= self._needed:
+            return work()
+        with BUILDING:
+            found = work()
+            self._done[what] = self._done.get(what, 0) + bool(found)
+        return found
+
+
+class Gathering:
+    """The parts of messages, put out in the order of the messages."""
+
+    def __init__(self, crew: Crew) -> None:
+        self._crew = crew
+        self._lock = threading.Lock()
+        self._messages: deque[_Message] = deque()
+        self._first = 0
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    def expect(self, parts: int, arrived: float, passed: int) -> int:
+        """Announce the next message; gives its number. Without parts it is complete."""
+        with self._lock:
+            self._messages.append(_Message(parts, arrived, passed))
+            seq = self._first + len(self._messages) - 1
+        if parts == 0:
+            self.flush()
+        return seq
+
+    def put(self, seq: int, rows: list[Rows]) -> None:
+        """One part of a message is done."""
+        with self._lock:
+            message = self._messages[seq - self._first]
+            message.rows += rows
+            message.parts -= 1
+        self.flush()
+
+    def flush(self) -> None:
+        """Put out what is complete; after a failure only what stands before it, then stop."""
+        crew = self._crew
+        with self._lock:
+            while self._messages and self._messages[0].parts == 0 and not crew.broken(self._first):
+                message = self._messages.popleft()
+                self._first += 1
+                crew.output.extend([*message.rows, no_rows(message.arrived, message.passed)])
+                if message.passed == FOREVER:
+                    crew.finished = True
+            broken = crew.broken(self._first)
+        if broken:
+            crew.stop()
+        crew.feeder.ring()
+
+
+class Farm(Strategy):
+    """An emitter, in the thread that feeds, and workers behind it. Subclasses deal out the work."""
+
+    def __init__(self, query: Query, kinds: Kinds) -> None:
+        why = self.refuses(query, kinds)
+        if why is not None:
+            raise UnsupportedError(f"strategy {self.name!r} refuses the query: {why}")
+        self._crew = Crew(self.name)
+        self._gathering = Gathering(self._crew)
+        self._gate = Gate(query)
+        self._passing = Passing(query)
+        self._arrived = time.perf_counter()
+        self._watermark = NEVER
+
+    def _start(self) -> None:
+        # Threads hold the crew and not this object: one that is dropped can stop them.
+        self._dropped = weakref.finalize(self, self._crew.stop)
+        for unit in self._crew.units:
+            unit.thread.start()
+
+    def _emit(self, events: Events | None, watermark: int, passed: int) -> None:
+        """Deal out what has come."""
+        raise NotImplementedError
+
+    def feed(self, batch: Batch) -> None:
+        assert isinstance(batch, Events)
+        self._await_room()
+        self._arrived = batch.arrived
+        self._passing.note(batch.key, batch.t)
+        self._emit(batch, self._watermark, NEVER)
+
+    def advance(self, watermark: int) -> None:
+        self._await_room()
+        self._watermark = watermark
+        self._emit(None, watermark, self._passing.passed(watermark))
+
+    def finish(self) -> None:
+        self.advance(FOREVER)
+        while not self._crew.finished:
+            heard = self._crew.feeder.rung
+            self._crew.check()
+            if not self._crew.finished:
+                self._crew.feeder.wait(heard)
+        self.stop()
+
+    def take(self) -> list[Rows]:
+        output = self._crew.output
+        return [output.popleft() for _ in range(len(output))]
+
+    def stop(self) -> None:
+        self._dropped()
+        for unit in self._crew.units:
+            unit.thread.join()
+
+    def metrics(self) -> list[UnitMetrics]:
+        return [unit.metrics() for unit in self._crew.units]
+
+    def _await_room(self) -> None:
+        while True:
+            heard = self._crew.feeder.rung
+            self._crew.check()
+            if len(self._gathering) < UNDER_WAY:
+                return
+            self._crew.feeder.wait(heard)
+
+
+def refused_window(query: Query) -> str | None:
+    """Why a window cannot be dealt out; None if all can."""
+    for label, window in query.windows.items():
+        if isinstance(window, Custom):
+            return (
+                f"window {label!r} ({window}) is custom: its windows follow from a state that "
+                f"sees every event of a key in turn; use 'auto', or one worker"
+            )
+    return None

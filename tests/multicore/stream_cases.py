@@ -1,0 +1,117 @@
+"""Random streams: questions, sources, disorder, batches; and what the oracle says of them."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import paneflow as pf
+from paneflow.engines.multicore.auto import without_partial
+from paneflow.engines.multicore.stream import Stream
+from tests.properties.cases import AGGREGATES, WINDOWS, draw_case
+from tests.properties.compare import assert_same_rows
+
+STREAMED = tuple(WINDOWS)
+
+
+@dataclass(frozen=True)
+class StreamCase:
+    query: pf.Query
+    pushes: list[tuple[int, pa.Table]]
+    """Source and events, in the order of arrival."""
+    sources: int
+    schema: pa.Schema
+
+    def expected(self) -> pa.Table:
+        """The oracle's rows: ties go by source, then by position in it."""
+        parts = [
+            events for k in range(self.sources) for source, events in self.pushes if source == k
+        ]
+        table = pa.concat_tables([self.schema.empty_table(), *parts])
+        return without_partial(self.query).over(table, engine="oracle")
+
+    def __repr__(self) -> str:
+        pushes = [(source, events.to_pylist()) for source, events in self.pushes]
+        return f"{self.query!r}, {self.sources} sources\n{pushes}"
+
+
+def draw_stream(
+    r: random.Random,
+    windows: tuple[str, ...] = STREAMED,
+    aggregates: tuple[str, ...] = tuple(AGGREGATES),
+    most: int = 40,
+) -> StreamCase:
+    """A question, and events that come out of order by no more than its lateness."""
+    case = draw_case(r, windows=windows, aggregates=aggregates, most=most)
+    table = case.table
+    t = table["t"].cast(pa.int64()).to_numpy()
+    unit = 1_000_000 if pa.types.is_timestamp(table.schema.field("t").type) else 1
+    disorder = r.choice([0, 0, 3, 20]) * unit
+    query = pf.Query(
+        case.query.windows, case.query.aggregates, case.query.key, "t", lateness=disorder
+    )
+    shifted = [int(x) + r.randint(0, disorder) for x in t]
+    arrival = table.take(pa.array(np.argsort(shifted, kind="stable")))
+    sources = r.choice([1, 1, 2, 3])
+    pushes: list[tuple[int, pa.Table]] = []
+    start = 0
+    while start < len(arrival):
+        size = r.choice([1, 2, 5, 20])
+        piece = arrival.slice(start, size)
+        start += size
+        of = [r.randrange(sources) for _ in range(len(piece))]
+        for source in range(sources):
+            mine = piece.filter(pa.array([k == source for k in of], pa.bool_()))
+            if len(mine) or r.random() < 0.1:
+                pushes.append((source, mine))
+    return StreamCase(query, pushes, sources, table.schema)
+
+
+def answer(
+    case: StreamCase,
+    r: random.Random,
+    strategy: str = "auto",
+    workers: int = 1,
+    pauses: Callable[[int], None] | None = None,
+) -> tuple[list[pa.Table], Any]:
+    """All tables that a stream gives, and its metrics at the end."""
+    got: list[pa.Table] = []
+    with Stream(case.query, workers, strategy, case.sources, pauses) as stream:
+        for source, events in case.pushes:
+            stream.push(events, source)
+            if r.random() < 0.3:
+                got += stream.results(r.choice([0, 0, 0.001]))
+        stream.finish()
+        got += stream.results()
+        return got, stream.metrics()
+
+
+def check(
+    case: StreamCase,
+    r: random.Random,
+    strategy: str = "auto",
+    workers: int = 1,
+    pauses: Callable[[int], None] | None = None,
+) -> None:
+    """The oracle's rows, in the oracle's order."""
+    expected = case.expected()
+    got, metrics = answer(case, r, strategy, workers, pauses)
+    assert metrics.late == 0
+    assert_same_rows(case.query, pa.concat_tables([expected.slice(0, 0), *got]), expected)
+
+
+def random_pauses(seed: int) -> Callable[[int], None]:
+    """Makes processing units sleep for a moment, now and then."""
+    r = random.Random(seed)
+
+    def pause(rank: int) -> None:
+        if r.random() < 0.05:
+            time.sleep(r.random() / 1000)
+
+    return pause

@@ -1,0 +1,315 @@
+"""How streams end: finished, closed, failed, abandoned; and what a slow reader does to a writer."""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+import time
+import traceback
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import paneflow as pf
+from paneflow import aggregates as A, windows as W
+from paneflow.engines.multicore import core
+from paneflow.engines.multicore.auto import PLACES
+
+STRATEGIES = ["auto", *PLACES]
+QUERY = pf.Query(W.tumbling(10), {"sum": A.sum("v")}, key="k", time="t")
+
+
+def events(start: int, end: int) -> pa.Table:
+    t = np.arange(start, end)
+    return pa.table({"t": t, "v": t % 7, "k": t % 3})
+
+
+def ours() -> list[str]:
+    return sorted(
+        t.name
+        for t in threading.enumerate()
+        if t.name.startswith("paneflow-") and not t.name.startswith("paneflow-scatter")
+    )
+
+
+@pytest.fixture(autouse=True)
+def no_thread_is_left() -> Iterator[None]:
+    before = ours()
+    yield
+    deadline = time.monotonic() + 5
+    while ours() != before and time.monotonic() < deadline:
+        gc.collect()
+        time.sleep(0.01)
+    assert ours() == before
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_closed_stream_keeps_the_rows_that_were_final(strategy: str) -> None:
+    with QUERY.open(workers=3, strategy=strategy) as stream:
+        for start in range(0, 1000, 50):
+            stream.push(events(start, start + 50))
+    got = pa.concat_tables(stream.results())
+    assert got.equals(QUERY.over(events(0, 990)).slice(0, got.num_rows))
+    assert got["end"].to_pylist()[-1] == 990
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_finished_stream_that_is_closed_keeps_all_rows(strategy: str) -> None:
+    with QUERY.open(workers=2, strategy=strategy) as stream:
+        stream.push(events(0, 1000))
+        stream.finish()
+    assert pa.concat_tables(stream.results()).equals(QUERY.over(events(0, 1000)))
+    assert list(stream.results()) == []
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_an_abandoned_stream_ends_its_threads(strategy: str) -> None:
+    stream = QUERY.open(workers=3, strategy=strategy)
+    stream.push(events(0, 1000))
+    assert "paneflow-stream" in ours()
+    del stream
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_an_error_in_the_block_ends_the_threads(strategy: str) -> None:
+    with pytest.raises(ZeroDivisionError), QUERY.open(workers=2, strategy=strategy) as stream:
+        stream.push(events(0, 1000))
+        raise ZeroDivisionError
+
+
+@pytest.mark.parametrize("end", ["finish", "close"])
+def test_pushing_after_the_end_is_an_error(end: str) -> None:
+    with QUERY.open() as stream:
+        stream.push(events(0, 10))
+        getattr(stream, end)()
+        with pytest.raises(pf.PaneflowError, match=f"push on a stream that is {end[:5]}.*open"):
+            stream.push(events(10, 20))
+        getattr(stream, end)()  # a second time it does nothing
+
+
+def test_a_stream_may_be_closed_before_anything_was_pushed() -> None:
+    with QUERY.open() as stream:
+        pass
+    with pytest.raises(pf.PaneflowError, match="closed"):
+        stream.push(events(0, 10))
+
+
+def brittle(values: Any) -> float:
+    if values.max() >= 500:
+        raise ArithmeticError("no windows beyond 500, please")
+    return float(values.sum())
+
+
+@pytest.mark.parametrize("strategy", ["auto", "active", "agnostic"])
+@pytest.mark.parametrize("workers", [1, 3])
+def test_a_failing_function_shows_its_traceback_and_keeps_final_rows(
+    strategy: str, workers: int
+) -> None:
+    query = pf.Query(W.tumbling(10), {"a": A.apply(brittle, "t")}, time="t")
+    rows: list[int] = []
+    with query.open(workers=workers, strategy=strategy) as stream:
+        stream.push(events(0, 300))
+        while not rows or rows[-1] < 290:
+            rows += [end for t in stream.results(1) for end in t["end"].to_pylist()]
+        with pytest.raises(pf.PaneflowError) as caught:
+            for start in range(300, 2000, 10):
+                stream.push(events(start, start + 10))
+                rows += [end for t in stream.results(0.001) for end in t["end"].to_pylist()]
+            stream.finish()
+            rows += [end for t in stream.results() for end in t["end"].to_pylist()]
+        shown = "".join(traceback.format_exception(caught.value))
+        assert "processing unit" in str(caught.value)
+        assert "in brittle" in shown
+        assert "no windows beyond 500, please" in shown
+        with pytest.raises(pf.PaneflowError, match="processing unit"):
+            stream.push(events(2000, 2010))
+        with pytest.raises(pf.PaneflowError, match="processing unit"):
+            for table in stream.results():
+                rows += table["end"].to_pylist()
+    assert rows == list(range(10, rows[-1] + 1, 10))
+    assert rows[-1] <= 500
+
+
+def slow_and_brittle(values: Any) -> float:
+    time.sleep(0.002)
+    return brittle(values)
+
+
+@pytest.mark.parametrize("strategy", ["auto", "active", "agnostic"])
+def test_rows_that_were_under_way_before_a_failure_are_given(strategy: str) -> None:
+    query = pf.Query(W.tumbling(10), {"a": A.apply(slow_and_brittle, "t")}, time="t")
+    rows: list[int] = []
+    with query.open(workers=3, strategy=strategy) as stream:
+        stream.push(events(0, 400))
+        while stream.metrics().waiting:
+            time.sleep(0.001)
+        stream.push(events(400, 600))
+        stream.finish()
+        with pytest.raises(pf.PaneflowError, match="processing unit"):
+            for table in stream.results():
+                rows += table["end"].to_pylist()
+    assert rows[:39] == list(range(10, 400, 10))
+
+
+def brittle_lift(x: float) -> float:
+    return 1.0 // (x - 50.0) if x > 49.0 else x
+
+
+def brittle_combine(a: float, b: float) -> float:
+    if b >= 50.0:
+        raise ValueError("too much")
+    return a + b
+
+
+def brittle_lower(p: float) -> float:
+    return 1.0 // (p - 545.0)  # 50 + 51 + ... + 59
+
+
+def plain_lift(x: float) -> float:
+    return x
+
+
+def plain_combine(a: float, b: float) -> float:
+    return a + b
+
+
+def plain_lower(p: float) -> float:
+    return p
+
+
+FAILING = [
+    *((role, name, W.tumbling(10)) for role in ("lift", "combine", "lower") for name in STRATEGIES),
+    *((role, "agnostic", W.count(10)) for role in ("lift", "combine", "lower")),
+    # What one worker makes of such a window as a whole it cannot make again.
+    *(
+        (role, "auto", window)
+        for role in ("lift", "combine")
+        for window in (W.session(0), W.count(9))
+    ),
+]
+
+
+@pytest.mark.parametrize(("role", "strategy", "window"), FAILING, ids=str)
+def test_a_compiled_function_that_fails_shows_its_lines(
+    role: str, strategy: str, window: W.Window
+) -> None:
+    functions = {"lift": plain_lift, "combine": plain_combine, "lower": plain_lower}
+    functions[role] = globals()[f"brittle_{role}"]
+    user = A.define(**functions, identity=0.0, commutative=True, samples=(1.0, 2.0))
+    query = pf.Query(window, {"a": user("v")}, time="t")
+    t = np.arange(100)
+    t = t // 10 * 10 if isinstance(window, W.Session) else t
+    with query.open(workers=2 if strategy != "auto" else 1, strategy=strategy) as stream:
+        stream.push(pa.table({"t": t, "v": np.arange(100.0)}))
+        with pytest.raises(pf.PaneflowError, match="processing unit") as caught:
+            stream.finish()
+            list(stream.results())
+    assert f"in brittle_{role}" in "".join(traceback.format_exception(caught.value))
+
+
+def test_a_decreasing_delta_column_fails_the_stream_with_the_reason() -> None:
+    query = pf.Query(W.delta("v", 3, 1), {"n": A.count()}, time="t")
+    with query.open() as stream:
+        stream.push(pa.table({"t": [1, 2, 3], "v": [1, 5, 2]}))
+        stream.finish()
+        with pytest.raises(pf.InputError, match="must not decrease"):
+            list(stream.results())
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_an_idle_stream_uses_no_core(strategy: str) -> None:
+    with QUERY.open(workers=3, strategy=strategy) as stream:
+        stream.push(events(0, 100))
+        rows = 0
+        while rows < 27:
+            rows += sum(table.num_rows for table in stream.results(0.1))
+        spent = time.process_time()
+        time.sleep(0.5)
+        assert time.process_time() - spent < 0.05
+
+
+def most_held(total: int) -> tuple[int, int, int]:
+    """Push so many events to a reader that is slow; the most that were held, and the rows."""
+    query = pf.Query(W.tumbling(4), {"n": A.count()}, time="t")
+    step = 50_000
+    t = np.arange(step)
+    most = rows = 0
+    with query.open() as stream:
+
+        def read() -> None:
+            nonlocal rows, most
+            while rows < total // 4:
+                for table in stream.results(0.1):
+                    rows += table.num_rows
+                    metrics = stream.metrics()
+                    held = metrics.waiting + metrics.held + metrics.withheld + metrics.unread
+                    most = max(most, held)
+                    time.sleep(0.002)
+
+        reader = threading.Thread(target=read)
+        for start in range(0, total, step):
+            stream.push(pa.table({"t": t + start}))
+            if start == 0:
+                reader.start()
+            metrics = stream.metrics()
+            most = max(most, metrics.waiting + metrics.held + metrics.withheld + metrics.unread)
+        stream.finish()
+        reader.join()
+        pushed = stream.metrics().pushed
+    return most, rows, pushed
+
+
+BOUND = core.MOST_WAITING + 2 * core.MOST_UNREAD
+
+
+def test_a_slow_reader_slows_the_writer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(core, "MOST_WAITING", 2**16)
+    monkeypatch.setattr(core, "MOST_UNREAD", 2**14)
+    most, rows, pushed = most_held(2_000_000)
+    assert (rows, pushed) == (500_000, 2_000_000)
+    assert most <= 2**16 + 2 * 2**14
+
+
+@pytest.mark.exhaustive
+def test_a_hundred_million_events_are_never_held_at_once() -> None:
+    total = int(os.environ.get("PANEFLOW_STREAM_EVENTS", "100000000"))
+    most, rows, pushed = most_held(total)
+    assert (rows, pushed) == (total // 4, total)
+    assert most <= BOUND
+
+
+def test_pushing_without_reading_is_told_apart_from_a_slow_reader(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(core, "MOST_WAITING", 2**14)
+    monkeypatch.setattr(core, "MOST_UNREAD", 2**10)
+    monkeypatch.setattr(core, "PATIENCE", 0.2)
+    query = pf.Query(W.tumbling(1), {"n": A.count()}, time="t")
+    with (
+        query.open() as stream,
+        pytest.raises(pf.UnsupportedError, match=r"call stream.results\(\)"),
+    ):
+        for start in range(0, 10**6, 1000):
+            stream.push(pa.table({"t": np.arange(start, start + 1000)}))
+
+
+def test_several_threads_may_push() -> None:
+    query = pf.Query(W.tumbling(10), {"n": A.count()}, time="t")
+    with query.open(sources=4) as stream:
+
+        def feed(source: int) -> None:
+            for start in range(0, 1000, 20):
+                stream.push(pa.table({"t": np.arange(start, start + 20)}), source)
+
+        feeders = [threading.Thread(target=feed, args=(k,)) for k in range(4)]
+        for feeder in feeders:
+            feeder.start()
+        for feeder in feeders:
+            feeder.join()
+        stream.finish()
+        got = pa.concat_tables(stream.results())
+    assert got["n"].to_pylist() == [40] * 100
