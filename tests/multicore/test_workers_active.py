@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import threading
+import time
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -10,7 +14,11 @@ import paneflow as pf
 from paneflow import aggregates as A, windows as W
 from paneflow.aggregates.values import Kind
 from paneflow.engines.multicore.front import Arrival, Events, Front
+from paneflow.engines.multicore.handshake import Handshake
+from paneflow.engines.multicore.ring import Bell
 from paneflow.engines.multicore.workers.active import Active, Mapping, private
+from paneflow.engines.multicore.workers.agnostic import Agnostic
+from paneflow.engines.multicore.workers.farm import Farm
 
 SOURCE = pa.schema([("t", pa.int64()), ("m", pa.bool_()), ("k", pa.int64())])
 
@@ -96,6 +104,34 @@ def test_windows_are_dealt_out_in_turn() -> None:
         units = stream.metrics().units
     assert [unit.results for unit in units] == [4, 3, 3]
     assert [unit.tuples for unit in units] == [40, 30, 30]
+
+
+@pytest.mark.parametrize("model", [Active, Agnostic, Handshake])
+def test_a_worker_that_is_stopped_as_it_begins_to_listen_ends(
+    model: type[Farm | Handshake], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = pf.Query(W.tumbling(10), {"n": A.count()}, time="t")
+    strategy = model(query, {}, 1)
+    crew = strategy._crew
+    (worker,) = crew.units
+    looks = itertools.count()
+    rung = Bell.rung.fget  # type: ignore[attr-defined]
+
+    def stops_between(bell: Bell) -> int:
+        # The first look is that of the sleeper who wakes, the second when it begins to listen.
+        if threading.current_thread() is worker.thread and next(looks) == 1:
+            crew.stop()
+        return int(rung(bell))
+
+    while not worker.bell._asleep:
+        time.sleep(0.001)
+    monkeypatch.setattr(Bell, "rung", property(stops_between))
+    worker.bell.ring()
+    worker.thread.join(5)
+    ended = not worker.thread.is_alive()
+    crew.stop()
+    worker.thread.join(5)
+    assert ended
 
 
 @pytest.mark.parametrize(

@@ -155,8 +155,11 @@ class Unit(ABC):
 
     def _run(self) -> None:
         try:
-            while not self.crew.stopped:
+            while True:
+                # In this order: who stops us rings afterwards, so we would not wait in vain.
                 heard = self.bell.rung
+                if self.crew.stopped:
+                    return
                 self.pause()
                 if not self.step():
                     self.bell.wait(heard)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 import numba
@@ -25,7 +24,7 @@ from paneflow.engines.multicore.front import Events
 from paneflow.engines.multicore.ring import Ring
 from paneflow.engines.multicore.single import OpenStream
 from paneflow.engines.multicore.unit import Crew, Unit
-from paneflow.engines.multicore.workers.farm import UNDER_WAY, Farm, Gate, Gathering, refused_window
+from paneflow.engines.multicore.workers.farm import UNDER_WAY, Farm, Gathering, refused_window
 from paneflow.windows import Count, Duration, Punctuation, Sliding, Window, WindowClass
 
 if TYPE_CHECKING:
@@ -114,10 +113,8 @@ class ActiveWorker(Unit):
         kinds: Kinds,
         workers: int,
         gathering: Gathering,
-        gate: Gate,
     ) -> None:
         super().__init__(crew, rank, pauses)
-        self._gate = gate
         self.inbox: Ring[Share] = Ring(UNDER_WAY, self.bell)
         self._workers = workers
         self._gathering = gathering
@@ -145,19 +142,14 @@ class ActiveWorker(Unit):
         if share.events is not None:
             for label, events in share.events.items():
                 self.counts["tuples"] += len(events)
-                self._gate.run((label, "take"), partial(self._take, label, events))
+                self._open[label].take(events)
             return []
         rows: list[Rows] = []
         for label, windows in self._open.items():
-            ask = partial(windows.advance, share.watermark, share.arrived)
-            found = self._gate.run((label, "advance"), ask)
+            found = windows.advance(share.watermark, share.arrived)
             rows += [self._renumbered(some, self._labels[label]) for some in found]
         self.counts["results"] += sum(map(len, rows))
         return rows
-
-    def _take(self, label: str, events: Events) -> bool:
-        self._open[label].take(events)
-        return True
 
     def _renumbered(self, rows: Rows, label: int) -> Rows:
         """A worker's own windows under the numbers they have in the query."""
@@ -190,9 +182,7 @@ class Active(Farm):
         super().__init__(query, kinds)
         self._mappings = {label: Mapping(w, workers) for label, w in query.windows.items()}
         self._workers = [
-            ActiveWorker(
-                self._crew, rank, pauses, query, kinds, workers, self._gathering, self._gate
-            )
+            ActiveWorker(self._crew, rank, pauses, query, kinds, workers, self._gathering)
             for rank in range(workers)
         ]
         self._start()

@@ -30,7 +30,7 @@ from paneflow.engines.multicore.passing import NEVER
 from paneflow.engines.multicore.replaying import answering
 from paneflow.engines.multicore.ring import Ring
 from paneflow.engines.multicore.unit import Crew, Unit
-from paneflow.engines.multicore.workers.farm import Farm, Gate, Gathering, refused_window
+from paneflow.engines.multicore.workers.farm import Farm, Gathering, refused_window
 from paneflow.engines.multicore.workers.triggers import Extents, Triggers
 from paneflow.engines.multicore.workers.window_buffer import Chunk, WindowBuffer, gather
 from paneflow.windows import tumbling
@@ -94,10 +94,8 @@ class AgnosticWorker(Unit):
         schedule: Schedule,
         buffer: WindowBuffer,
         gathering: Gathering,
-        gate: Gate,
     ) -> None:
         super().__init__(crew, rank, pauses)
-        self._gate = gate
         self.inbox: Ring[Descriptor] = Ring(1, self.bell)
         self._schedule = schedule
         self._buffer = buffer
@@ -131,7 +129,7 @@ class AgnosticWorker(Unit):
             ORDINAL, pa.array(np.repeat(np.arange(len(windows)), sizes))
         ).append_column(MOMENT, pa.array(np.zeros(int(sizes.sum()), np.int64)))
         with answering(self._whole.aggregates, events, ORDINAL):
-            answer = self._gate.run("whole", lambda: self._whole.over(events)).combine_chunks()
+            answer = self._whole.over(events).combine_chunks()
         self.counts["tuples"] += events.num_rows
         self.counts["window_updates"] += events.num_rows
         self.counts["results"] += len(windows)
@@ -175,7 +173,6 @@ class Agnostic(Farm):
                 self._schedule,
                 self._buffer,
                 self._gathering,
-                self._gate,
             )
         self._start()
 

@@ -11,11 +11,10 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-from paneflow.aggregates.aggregate import Constant, Kinds
+from paneflow.aggregates.aggregate import Kinds
 from paneflow.engines.multicore.contract import Batch, Rows, Strategy, UnitMetrics
 from paneflow.engines.multicore.front import Events
 from paneflow.engines.multicore.passing import FOREVER, NEVER, Passing, no_rows
@@ -26,14 +25,8 @@ from paneflow.windows import Custom
 if TYPE_CHECKING:
     from paneflow.query import Query
 
-Found = TypeVar("Found")
-
 UNDER_WAY = 4
 """Messages that workers may have before them."""
-GATED = 4
-"""How often work must have given something before several threads do it at once."""
-BUILDING = threading.Lock()
-"""Held by the one thread, of all streams, that may be building a kernel."""
 
 
 @dataclass(eq=False)
@@ -42,29 +35,6 @@ class _Message:
     arrived: float
     passed: int
     rows: list[Rows] = field(default_factory=list)
-
-
-class Gate:
-    """Lets the first few of some work be done by one thread at a time.
-
-    Work builds its kernels when it is first done. Python reads the functions in them by parsing
-    their source, which may fail when several threads do it at once.
-    """
-
-    def __init__(self, query: Query) -> None:
-        # Only functions that are folded and combined become kernels.
-        folds = any(isinstance(a, Constant) for a in query.aggregates.values())
-        self._needed = GATED if folds else 0
-        self._done: dict[object, int] = {}
-
-    def run(self, what: object, work: Callable[[], Found]) -> Found:
-        """Do some work; alone, until something has come of it a few times."""
-        if self._done.get(what, 0) >= self._needed:
-            return work()
-        with BUILDING:
-            found = work()
-            self._done[what] = self._done.get(what, 0) + bool(found)
-        return found
 
 
 class Gathering:
@@ -121,7 +91,6 @@ class Farm(Strategy):
             raise UnsupportedError(f"strategy {self.name!r} refuses the query: {why}")
         self._crew = Crew(self.name)
         self._gathering = Gathering(self._crew)
-        self._gate = Gate(query)
         self._passing = Passing(query)
         self._arrived = time.perf_counter()
         self._watermark = NEVER
