@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -19,6 +18,7 @@ import pyarrow.parquet as pq
 from paneflow.demo.feed import Feed
 from paneflow.demo.plugs import COLUMNS
 from paneflow.demo.question import HOUR, LIVE, USE
+from paneflow.spark import progress
 
 Plug = tuple[int, str]
 Row = dict[str, Any]
@@ -95,12 +95,7 @@ def run(spark: Any, feed: Feed, folder: Path, show: Callable[[Seen, Feed], None]
         job.stop()
     return Outcome(
         feed.sent,
-        _late(folder / "checkpoint"),
+        progress(folder / "checkpoint").late,
         ds.dataset(folder / "rows").to_table(),
         time.monotonic() - begun,
     )
-
-
-def _late(checkpoint: Path) -> int:
-    """How many readings came when all their windows had closed, as the last commit has it."""
-    return int(json.loads((checkpoint / "paneflow" / "commit.json").read_text())["late"])
