@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import threading
 import time
 import traceback
@@ -253,5 +254,41 @@ def test_a_slow_unit_holds_up_the_feeder(name: str) -> None:
     assert len(fed_so_far) <= under_way(3)
     assert max(unit.depth for unit in running.metrics()) <= under_way(3) * 3
     go.set()
+    feeder.join()
+    assert fed.rows(running.take()).to_pylist() == expected(QUERY, fed.table).to_pylist()
+
+
+@pytest.mark.parametrize("ranks", [[0, 1, 2, 3, 0, 1, 2, 3], [3, 2, 1, 0, 3, 2, 1, 0]])
+@pytest.mark.parametrize("name", TOPOLOGIES)
+def test_units_held_up_one_after_another_overfill_no_ring(name: str, ranks: list[int]) -> None:
+    # Each unit gathers what the one before it has been late with, as far as the feeder lets it.
+    gates = [threading.Event() for _ in range(4)]
+    fed = stream(1600)
+    running = TOPOLOGIES[name](QUERY, fed.kinds, 4, lambda rank: gates[rank].wait() and None)
+    fed_so_far = [0]
+
+    def feed() -> None:
+        for batch in fed.batches(list(range(1, 1600, 2))):
+            running.feed(batch)
+            fed_so_far[0] += 1
+        running.finish()
+
+    def let_feeder_come_to_a_stop() -> None:
+        before = -1
+        while fed_so_far[0] != before:
+            before = fed_so_far[0]
+            time.sleep(0.02)
+
+    for gate in gates:
+        gate.set()
+    gates[ranks[0]].clear()
+    feeder = threading.Thread(target=feed)
+    feeder.start()
+    for held, following in itertools.pairwise(ranks):
+        let_feeder_come_to_a_stop()
+        gates[following].clear()
+        gates[held].set()
+    let_feeder_come_to_a_stop()
+    gates[ranks[-1]].set()
     feeder.join()
     assert fed.rows(running.take()).to_pylist() == expected(QUERY, fed.table).to_pylist()

@@ -187,7 +187,7 @@ class LiveEvents:
             numbered += windows
         else:
             found, ordered = _ranges(window, query, events)
-            gone, windows = _forgotten(window, found, ordered, watermark)
+            gone, windows = forgotten(window, found, ordered, watermark)
             mine = known.codes_of(ordered.keys) if query.key else np.zeros(1, np.int64)
             skip[mine[: len(gone)]] += gone
             numbered[mine[: len(gone)]] += windows
@@ -309,7 +309,7 @@ def _ranges(window: Window, query: Query, events: pa.Table) -> tuple[Ranges, Eve
     return find_ranges([stated], part, Arranged(ordered, columns)).ranges, ordered
 
 
-def _forgotten(
+def forgotten(
     window: Window, found: Ranges, ordered: Events, watermark: int
 ) -> tuple[Array, Array]:
     """For each key, how many events no later window needs, and how many windows go with them."""

@@ -56,7 +56,8 @@ class PaneRingUnit(Holder):
     ) -> None:
         super().__init__(crew, rank, pauses, question, workers)
         self.shares: Ring[Share] = Ring(under_way(workers), self.bell)
-        self.previous: Ring[Expired] = Ring((under_way(workers) + 2) * workers, self.bell)
+        # From each other PU what has expired by messages that are not merged here yet.
+        self.previous: Ring[Expired] = Ring(under_way(workers) * workers, self.bell)
         self.successor: PaneRingUnit = self
         self.panes = [Panes(span) for span in question.spans]
         self.stops = min(workers, max(span.most for span in question.spans))
@@ -92,8 +93,8 @@ class PaneRingUnit(Holder):
             return self.close_after_failure()
         self.counts["tuples"] += len(share)
         self.attempt(share.work.seq, lambda: self._fold(share))
-        self._expire(share.work)
-        self.applied_one()
+        if not self._expire(share.work):
+            self.applied_one()
         return True
 
     def _fold(self, share: Share) -> None:
@@ -105,13 +106,13 @@ class PaneRingUnit(Holder):
                     events, np.arange(len(numbers)), numbers
                 )
 
-    def _expire(self, work: Work) -> None:
+    def _expire(self, work: Work) -> bool:
         """Push expired panes into my own queue, if the stream has passed the end of any pane."""
         now = [panes.at(work.limit) for panes in self.panes]
         if self._passed is None:
             self._passed = [panes.at(work.since) for panes in self.panes]
         if now == self._passed and not self.question.by_count and work.events is not None:
-            return
+            return False
         self._passed = now
         leaving = []
         for panes, cells, end in zip(self.panes, self._open, now, strict=True):
@@ -120,6 +121,7 @@ class PaneRingUnit(Holder):
                 cells.remove(panes.full(held) if panes.span.by_count else held.number < end)
             )
         self._finished.append(Expired(work, self.rank, leaving))
+        return True
 
     def _choose(self) -> Expired | None:
         """The four rules, for panes."""
@@ -145,6 +147,9 @@ class PaneRingUnit(Holder):
             self._merged = expired.work.seq
             if self.attempt(expired.work.seq, lambda: self._merge(together)) and self.rightmost:
                 self._make_result_set(expired)
+            # Not before: so a PU that is held up anywhere holds up the feeder, and no ring is
+            # filled by messages that others have worked on long ago.
+            self.applied_one()
 
     def _merge(self, together: list[Expired]) -> None:
         """Find or create windows, and let panes contribute to them."""

@@ -6,14 +6,14 @@ streaming aggregation without a coordinator, with five approaches in chapters 5 
 
 from __future__ import annotations
 
-import weakref
 from abc import abstractmethod
 from typing import TYPE_CHECKING, ClassVar
 
 from paneflow.aggregates.aggregate import Kinds
 from paneflow.aggregates.operator import Array
 from paneflow.engines.multicore.cells import Cells
-from paneflow.engines.multicore.contract import Batch, Pauses, Rows, Strategy, UnitMetrics
+from paneflow.engines.multicore.contract import Batch, Pauses
+from paneflow.engines.multicore.crewed import Crewed
 from paneflow.engines.multicore.question import Question, refusal
 from paneflow.engines.multicore.unit import Crew, Room
 from paneflow.engines.multicore.work import Arrivals, Work
@@ -45,7 +45,7 @@ def part(batch: Batch, which: Array | slice) -> Batch:
     )
 
 
-class Topology(Strategy):
+class Topology(Crewed):
     """PUs in a line or a ring."""
 
     prompt: ClassVar[bool] = True
@@ -65,16 +65,13 @@ class Topology(Strategy):
             raise UnsupportedError(f"strategy {self.name!r} refuses the query: {why}")
         self._question = Question(query, kinds)
         self._arrivals = Arrivals(self._question, self.prompt)
-        # Kernels are built here: threads that read the source of a function at once fail.
+        # Kernels are built here: once, and not by several PUs that wait for each other.
         Cells(self._question).warm()
         self._crew = Crew(self.name)
         self._wire(workers, pauses)
         self._room = Room(self._crew, under_way(workers))
         self._settled = False
-        # Threads hold the crew and not this object: one that is dropped can stop them.
-        self._dropped = weakref.finalize(self, self._crew.stop)
-        for unit in self._crew.units:
-            unit.thread.start()
+        self._start()
 
     @abstractmethod
     def _wire(self, workers: int, pauses: Pauses | None) -> None:
@@ -100,26 +97,6 @@ class Topology(Strategy):
         self._send(self._arrivals.end())
         self._await_end()
 
-    def _await_end(self) -> None:
-        while not self._crew.finished:
-            heard = self._crew.feeder.rung
-            self._check_open()
-            if not self._crew.finished:
-                self._crew.feeder.wait(heard)
-        self.stop()
-
-    def take(self) -> list[Rows]:
-        output = self._crew.output
-        return [output.popleft() for _ in range(len(output))]
-
-    def stop(self) -> None:
-        self._dropped()
-        for unit in self._crew.units:
-            unit.thread.join()
-
-    def metrics(self) -> list[UnitMetrics]:
-        return [unit.metrics() for unit in self._crew.units]
-
     def _settle(self) -> None:
         """Send what PUs need, beyond what they were sent, to work everything off."""
 
@@ -127,7 +104,7 @@ class Topology(Strategy):
         if self._crew.failure is not None and not self._settled:
             self._settled = True
             self._settle()
-        self._crew.check()
+        super()._check_open()
         if self._crew.stopped:
             raise PaneflowError(
                 f"strategy {self.name!r} has been stopped: open another one to go on"

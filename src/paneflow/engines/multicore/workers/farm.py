@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import threading
 import time
-import weakref
+from abc import abstractmethod
 from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from paneflow.aggregates.aggregate import Kinds
-from paneflow.engines.multicore.contract import Batch, Rows, Strategy, UnitMetrics
+from paneflow.engines.multicore.contract import Batch, Rows
+from paneflow.engines.multicore.crewed import Crewed
 from paneflow.engines.multicore.front import Events
 from paneflow.engines.multicore.passing import FOREVER, NEVER, Passing, no_rows
 from paneflow.engines.multicore.unit import Crew
@@ -82,7 +83,7 @@ class Gathering:
         crew.feeder.ring()
 
 
-class Farm(Strategy):
+class Farm(Crewed):
     """An emitter, in the thread that feeds, and workers behind it. Subclasses deal out the work."""
 
     def __init__(self, query: Query, kinds: Kinds) -> None:
@@ -95,15 +96,9 @@ class Farm(Strategy):
         self._arrived = time.perf_counter()
         self._watermark = NEVER
 
-    def _start(self) -> None:
-        # Threads hold the crew and not this object: one that is dropped can stop them.
-        self._dropped = weakref.finalize(self, self._crew.stop)
-        for unit in self._crew.units:
-            unit.thread.start()
-
+    @abstractmethod
     def _emit(self, events: Events | None, watermark: int, passed: int) -> None:
         """Deal out what has come."""
-        raise NotImplementedError
 
     def feed(self, batch: Batch) -> None:
         assert isinstance(batch, Events)
@@ -119,29 +114,12 @@ class Farm(Strategy):
 
     def finish(self) -> None:
         self.advance(FOREVER)
-        while not self._crew.finished:
-            heard = self._crew.feeder.rung
-            self._crew.check()
-            if not self._crew.finished:
-                self._crew.feeder.wait(heard)
-        self.stop()
-
-    def take(self) -> list[Rows]:
-        output = self._crew.output
-        return [output.popleft() for _ in range(len(output))]
-
-    def stop(self) -> None:
-        self._dropped()
-        for unit in self._crew.units:
-            unit.thread.join()
-
-    def metrics(self) -> list[UnitMetrics]:
-        return [unit.metrics() for unit in self._crew.units]
+        self._await_end()
 
     def _await_room(self) -> None:
         while True:
             heard = self._crew.feeder.rung
-            self._crew.check()
+            self._check_open()
             if len(self._gathering) < UNDER_WAY:
                 return
             self._crew.feeder.wait(heard)

@@ -20,7 +20,7 @@ from paneflow.slicing.arranged import Arranged
 from paneflow.slicing.bounds import find_ranges
 from paneflow.slicing.columns import Column
 from paneflow.slicing.events import Events as Ordered, Part
-from paneflow.slicing.live_events import _forgotten as forgotten
+from paneflow.slicing.live_events import forgotten
 from paneflow.slicing.ordering import stable_order
 from paneflow.windows import Session, SlideByTime, Sliding, Window
 
