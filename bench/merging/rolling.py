@@ -1,7 +1,8 @@
 """A rolling maximum over a column of int32, one core, against peers and memcpy.
 
-A result that is materialised needs memory that the system has to clear first: the fresh copy, into
-a new array, says what that leaves of memcpy, which writes to an array that is there.
+New memory has to be cleared by the system first, which merges avoid by using a block again that
+nobody holds (`spare.py`), as memcpy does, which writes to an array that is there. What is lost
+without that is shown by the fresh copy, into a new array, and by a merge that finds no block.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import polars as pl
 from bench.merging.operators import maximum_of_int32
 from bench.merging.throughput import best
 from bench.report import Sheet
+from paneflow.merging import spare
 from paneflow.merging.sba import Sba
 
 SIZES = (1024, 131_072)
@@ -35,6 +37,7 @@ def run(quick: bool) -> tuple[Figures, list[Sheet]]:
             "memcpy": lambda: np.copyto(target, values),
             "fresh copy": lambda: values.copy(),
             "paneflow": lambda size=size: merger.slide(size),  # type: ignore[misc]
+            "paneflow, new memory": lambda size=size: _anew(merger, size),  # type: ignore[misc]
             "polars": lambda size=size: series.rolling_max(size),  # type: ignore[misc]
             "pandas": lambda size=size: frame.rolling(size).max(),  # type: ignore[misc]
         }
@@ -47,6 +50,11 @@ def run(quick: bool) -> tuple[Figures, list[Sheet]]:
     rows = [[[f"{s:,}", *(f"{v:,.0f}" for v in row.values())]] for s, row in figures.items()]
     title = f"rolling max of {n // 1_000_000} million int32: million items a second, by range"
     return figures, [Sheet(title, ("range", *contestants), rows)]
+
+
+def _anew(merger: Sba, size: int) -> None:
+    spare.forget()
+    merger.slide(size)
 
 
 def targets(figures: Figures) -> Iterator[tuple[bool, str]]:

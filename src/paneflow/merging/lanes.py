@@ -5,7 +5,8 @@ the slices i to i + 63 combined. A window of 64 m slices then is y[i], y[i + 64]
 m of them, and windows that start at neighbouring slices use neighbouring y, never the same one:
 64 lanes side by side, each a window of m partials that slides by one. SBA runs in all lanes at
 once, and every loop below goes over neighbours that do not wait for each other. The y are made
-by combining neighbours, then neighbours of these, and so on: three loops for 64 lanes.
+by combining neighbours, then neighbours of these, and so on: three steps for 64 lanes. All is done
+tile by tile in the first cache, and while one tile is worked on the next is fetched.
 
 This takes about four times as many combines as SBA, each a fraction of an instruction, if the
 compiler finds vector instructions for them: for the maximum of integers it does, for a user's
@@ -23,14 +24,15 @@ from paneflow.aggregates.operator import Code, Operator, Partials
 from paneflow.merging.contract import filled
 
 RADICES = {64: (4, 4, 4), 60: (4, 3, 5), 50: (2, 5, 5)}
-"""Numbers of lanes, and of how many neighbours each step makes one: powers of two, and the
-lengths that people give to windows."""
+"""Numbers of lanes, and of how many neighbours each of three steps makes one: powers of two,
+and the lengths that people give to windows."""
 
 WORTH_LANES = 500_000
 """Slices from which on a kernel is worth compiling and trying."""
 
-TILE = 2048
-"""Slices whose y are made at a time: few enough to stay in the first cache."""
+TILE, ASKS = 384, 3
+"""Slices whose y are made at a time, few enough to stay in the first cache; and in how many shares
+the next of them are asked for meanwhile: a processor remembers only so many wishes at once."""
 
 TRIAL, ROUNDS = 32_768, 5
 
@@ -91,16 +93,27 @@ def _loop(lanes: int) -> Callable[[Shape], str]:
 
     l: the left-cumulative y of the chunk before, overwritten by this chunk's y behind the reader.
     f: the cumulative y of a tile, behind those of the last `lanes` before it.
+    a, b: a tile's slices after the first and the second step on the way to y.
+    d, g, u, h: b, f, l and the output from the k-th of a tile on.
     """
     tile = TILE // lanes * lanes
 
     def text(shape: Shape) -> str:
-        source = "x"
-        steps = []
-        for k in range(len(RADICES[lanes])):
-            target = "ab"[k % 2]
-            steps.append(f"step_{k}(w, {shape.names(source)}, {shape.names(target)})")
-            source = target
+        here, ahead = (", ".join(map(shape.names, names)) for names in ("bfvz", "dguh"))
+        look_ahead = "; ".join(
+            shape.view(name, of, "k", f"len({of}0)")
+            for name, of in zip("dguh", "bfvz", strict=True)
+        )
+        share = tile // ASKS
+
+        def ask(k: int) -> str:
+            following = f"t + {tile + lanes + k * share}"
+            return "; ".join(
+                f"soon_read(p{c}, {following}, {share}); "
+                f"soon_written(o{c}, max({following} - size, 0), {share})"
+                for c in range(len(shape.components))
+            )
+
         return f"""
         def slide(size, {shape.names("p")}, {shape.names("o")}):
             last = len(p0) - {lanes - 1}
@@ -113,22 +126,29 @@ def _loop(lanes: int) -> Callable[[Shape], str]:
                 e = min(s + size, last)
                 for t in range(s, e, {tile}):
                     w = min({tile}, e - t)
+                    {ask(0)}
                     {shape.view("x", "p", "t", f"t + w + {lanes - 1}")}
-                    {"; ".join(steps)}
-                    if t == s:
-                        start(w, {shape.names(source)}, {shape.names("f")})
-                    else:
-                        extend(w, {shape.names(source)}, {shape.names("f")})
+                    step_0(w, {shape.names("x")}, {shape.names("a")})
+                    {ask(1)}
+                    step_1(w, {shape.names("a")}, {shape.names("b")})
+                    {ask(2)}
                     q = t - s
-                    if s > 0:
-                        c = min(w, size - {lanes} - q)
-                        {shape.view("v", "l", f"q + {lanes}", "size")}
-                        {shape.view("z", "o", f"t - size + {lanes}", "len(o0)")}
-                        join(c, {shape.names("v")}, {shape.names("f")}, {shape.names("z")})
-                    {shape.view("v", "l", "q", "q + w")}
-                    copy(w, {shape.names(source)}, {shape.names("v")})
-                    {shape.view("v", "f", "w", f"w + {lanes}")}
-                    copy(min(w, {lanes}), {shape.names("v")}, {shape.names("f")})
+                    {shape.view("v", "l", "q", "size")}
+                    # Windows that end here, those of the first chunk excepted: they began before.
+                    c = max(min(w, size - {lanes} - q), 0) if s > 0 else 0
+                    {shape.view("z", "o", f"max(t - size + {lanes}, 0)", "len(o0)")}
+                    k = 0
+                    if t == s:
+                        k = min(w, {lanes})
+                        begin(min(c, k), k, {here})
+                    c = max(c - k, 0)
+                    {look_ahead}
+                    join(c, {ahead})
+                    k += c
+                    {look_ahead}
+                    extend(w - k, {ahead})
+                    {shape.view("g", "f", "w", f"w + {lanes}")}
+                    copy(min(w, {lanes}), {shape.names("g")}, {shape.names("f")})
                 whole = e - s - size + {lanes}
                 if whole > 0:
                     left(e - s, {shape.names("l")})
@@ -146,7 +166,8 @@ def _helpers(lanes: int) -> Callable[[Shape], str]:
 
     def text(shape: Shape) -> str:
         steps, stride = "", 1
-        for k, radix in enumerate(RADICES[lanes]):
+        *before, final = RADICES[lanes]
+        for k, radix in enumerate(before):
             cells = [shape.load("x", f"i + {n * stride}") for n in range(radix)]
             stride *= radix
             steps += f"""
@@ -157,31 +178,42 @@ def _helpers(lanes: int) -> Callable[[Shape], str]:
                 r = {_tree(cells)}
                 {shape.store("y", "i", "r")}
         """
-        further = shape.load("f", "i")
-        return f"""{steps}
+        y = _tree([shape.load("x", f"i + {n * stride}") for n in range(final)])
+        arrays = ", ".join(shape.names(name) for name in "xflo")
+        joined = f"combine({shape.load('l', f'i + {lanes}')}, r)"
+        return f"""
+        from paneflow.merging.fetching import soon_read, soon_written
+        {steps}
 
         @helper
-        def start(w, {shape.names("y")}, {shape.names("f")}):
-            for i in range(min(w, {lanes})):
-                r = {shape.load("y", "i")}
-                {shape.store("f", f"i + {lanes}", "r")}
-            for i in range(w - {lanes}):
-                r = combine({shape.load("f", f"i + {lanes}")}, {shape.load("y", f"i + {lanes}")})
-                {shape.store("f", f"i + {2 * lanes}", "r")}
-
-
-        @helper
-        def extend(w, {shape.names("y")}, {shape.names("f")}):
+        def begin(c, w, {arrays}):
             for i in range(w):
-                r = combine({further}, {shape.load("y", "i")})
+                r = {y}
+                if i < c:
+                    j = {joined}
+                    {shape.store("o", "i", "j")}
+                {shape.store("l", "i", "r")}
                 {shape.store("f", f"i + {lanes}", "r")}
 
 
         @helper
-        def join(w, {shape.names("l")}, {shape.names("f")}, {shape.names("o")}):
+        def join(w, {arrays}):
             for i in range(w):
-                r = combine({shape.load("l", "i")}, {shape.load("f", f"i + {lanes}")})
-                {shape.store("o", "i", "r")}
+                y = {y}
+                r = combine({shape.load("f", "i")}, y)
+                j = {joined}
+                {shape.store("l", "i", "y")}
+                {shape.store("f", f"i + {lanes}", "r")}
+                {shape.store("o", "i", "j")}
+
+
+        @helper
+        def extend(w, {arrays}):
+            for i in range(w):
+                y = {y}
+                r = combine({shape.load("f", "i")}, y)
+                {shape.store("l", "i", "y")}
+                {shape.store("f", f"i + {lanes}", "r")}
 
 
         @helper
@@ -193,8 +225,14 @@ def _helpers(lanes: int) -> Callable[[Shape], str]:
 
         @helper
         def left(w, {shape.names("l")}):
-            for j in range(w - {lanes}):
-                i = w - {lanes + 1} - j
+            top = w - {lanes}
+            while top >= {lanes}:
+                top -= {lanes}
+                {shape.view("b", "l", "top", f"top + {2 * lanes}")}
+                for i in range({lanes}):
+                    r = combine({shape.load("b", "i")}, {shape.load("b", f"i + {lanes}")})
+                    {shape.store("b", "i", "r")}
+            for i in range(top):
                 r = combine({shape.load("l", "i")}, {shape.load("l", f"i + {lanes}")})
                 {shape.store("l", "i", "r")}
         """

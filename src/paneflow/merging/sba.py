@@ -24,6 +24,7 @@ from paneflow.aggregates.kernels import Shape, kernel
 from paneflow.aggregates.operator import Array, Operator, Partials
 from paneflow.merging.contract import Algorithm
 from paneflow.merging.lanes import lanes_of, slide_in_lanes
+from paneflow.merging.spare import empty
 
 
 def text(shape: Shape, state: str) -> str:
@@ -242,7 +243,7 @@ class Sba:
         """All windows of `size` slices within a stretch of them, one slice apart."""
         stretch = tuple(column[start:end] for column in self._partials)
         merged = tuple(
-            np.empty((max(len(column) - size + 1, 0), *column.shape[1:]), column.dtype)
+            empty((max(len(column) - size + 1, 0), *column.shape[1:]), column.dtype)
             for column in stretch
         )
         if not len(merged[0]):
