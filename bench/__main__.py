@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from bench import defined, many_windows, merging, tables
+from bench import defined, many_windows, merging, multicore, tables
+from bench.spark.__main__ import main as spark
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
@@ -13,4 +14,6 @@ if __name__ == "__main__":
     defined.main(quick)
     many_windows.main(quick)
     merging.main(quick)
+    multicore.main(quick)
     tables.main(quick)
+    spark(quick)

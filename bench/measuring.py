@@ -56,6 +56,13 @@ class Measured:
     result_bytes: int = 0
     peak_bytes: int | None = None
 
+    def better(self, other: Measured) -> Measured:
+        """The better time of two, and the higher peak."""
+        peaks = [m.peak_bytes for m in (self, other) if m.peak_bytes is not None]
+        return replace(
+            min(self, other, key=lambda m: m.seconds), peak_bytes=max(peaks, default=None)
+        )
+
     @property
     def peak_ratio(self) -> float | None:
         """The peak as a multiple of the input."""

@@ -18,7 +18,7 @@ from bench.agreement import disagreement
 from bench.cases import OURS, Case, Figure
 from bench.contestants import CONTESTANTS
 from bench.data import events, key_ranges
-from bench.measuring import Task, measure
+from bench.measuring import Measured, Task, measure
 from bench.pictures import draw_tables
 from bench.report import console
 from bench.showing import sheets, show
@@ -28,6 +28,9 @@ Sizes = tuple[Sequence[int], Sequence[int], Sequence[int]]
 
 FULL: Sizes = ((2_000_000, 20_000_000), (100, 100_000), (1, 60, 600, 3600))
 QUICK: Sizes = ((2_000_000,), (100,), (1, 60, 600))
+
+ROUNDS, SHORT = 2, 5.0
+"""How often everybody is measured who takes fewer seconds than that."""
 
 
 def check_agreement() -> None:
@@ -55,13 +58,26 @@ def run(sizes: Sizes, limit: float) -> Iterator[Figure]:
 
 
 def _compete(case: Case, files: tuple[str, ...], limit: float) -> Iterator[Figure]:
-    for name, contestant in CONTESTANTS.items():
-        if contestant.overlaps(case.overlap):
-            allowed = None if name == OURS else limit
-            measured = measure(Task(name, case.overlap, files, allowed))
-            over = ", over limit, estimated" if measured.over else ""
-            console.log(f"{case}: {name} {measured.seconds:.3f} s{over}")
-            yield Figure(case, name, measured)
+    found: dict[str, Measured] = {}
+    # Short ones come round again: noise that lasts for seconds would hit one of them alone.
+    for _ in range(ROUNDS):
+        for name, contestant in CONTESTANTS.items():
+            if not contestant.overlaps(case.overlap):
+                continue
+            if name not in found:
+                found[name] = _measured(case, name, files, limit)
+            elif found[name].seconds < SHORT and not found[name].over:
+                found[name] = found[name].better(_measured(case, name, files, limit))
+    for name, measured in found.items():
+        yield Figure(case, name, measured)
+
+
+def _measured(case: Case, name: str, files: tuple[str, ...], limit: float) -> Measured:
+    allowed = None if name == OURS else limit
+    measured = measure(Task(name, case.overlap, files, allowed))
+    over = ", over limit, estimated" if measured.over else ""
+    console.log(f"{case}: {name} {measured.seconds:.3f} s{over}")
+    return measured
 
 
 def write_input(table: pa.Table, case: Case, folder: Path) -> tuple[str, ...]:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import matplotlib
-from matplotlib.figure import Figure as Picture
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-from bench import report
+from bench.canvas import opened, saved
 
 COLOURS = {
     "recalculate": "#bbbbbb",
@@ -32,17 +30,6 @@ COLOURS = {
 }
 DASHED = ("columns (sba)", "pandas", "polars", "duckdb", "memcpy", "floor")
 Curves = Mapping[str, Mapping[int, float]]
-
-
-def _open(panels: int, width: float) -> tuple[Picture, list[Any]]:
-    matplotlib.rcParams["svg.hashsalt"] = "paneflow"
-    picture = Picture(figsize=(width * panels, 4.6), layout="constrained")
-    found = picture.subplots(1, panels, squeeze=False)[0]
-    for panel in found:
-        panel.grid(color="#e6e6e6", linewidth=0.7)
-        panel.set_axisbelow(True)
-        panel.spines[["top", "right"]].set_visible(False)
-    return picture, list(found)
 
 
 def _plot(panel: Any, name: str, points: Sequence[tuple[float, float]], **options: Any) -> None:
@@ -69,29 +56,9 @@ def _plain(axis: Any) -> None:
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
 
 
-def _legend(picture: Picture, panels: Sequence[Any], columns: int) -> None:
-    named: dict[str, Any] = {}
-    for panel in panels:
-        for handle, name in zip(*panel.get_legend_handles_labels(), strict=True):
-            named.setdefault(name, handle)
-    picture.legend(
-        list(named.values()),
-        list(named),
-        loc="outside lower center",
-        ncols=columns,
-        frameon=False,
-        fontsize=9,
-    )
-
-
-def _save(picture: Picture, name: str) -> None:
-    report.PICTURES.mkdir(parents=True, exist_ok=True)
-    picture.savefig(report.PICTURES / f"{name}.svg", metadata={"Date": None})
-
-
 def draw_throughput(figures: Mapping[str, Curves]) -> None:
     """Grids (i) to (iii)."""
-    picture, panels = _open(3, 4.6)
+    picture, panels = opened(3, 4.6)
     for panel, grid in zip(panels, ("range", "slide", "minutes"), strict=True):
         for name, row in figures[grid].items():
             _plot(panel, name, [(x, row[x]) for x in sorted(row)])
@@ -103,13 +70,12 @@ def draw_throughput(figures: Mapping[str, Curves]) -> None:
     panels[2].set(xlabel="minutes in a window, slide 10 ms")
     for panel, title in zip(panels, ("by range", "by slide", "time windows"), strict=True):
         panel.set_title(f"max {title}", loc="left", fontsize=10)
-    _legend(picture, panels, 8)
-    _save(picture, "merging-throughput")
+    saved(picture, panels, "merging-throughput", 8)
 
 
 def draw_latency(curves: Mapping[str, Sequence[tuple[float, float]]]) -> None:
     """The share of slides that take at least as long, by nanoseconds."""
-    picture, (panel,) = _open(1, 8)
+    picture, (panel,) = opened(1, 8)
     for name in ("two_stacks", "daba", "daba_lite", "sba", "pba", "floor"):
         _plot(panel, name, curves[name])
     panel.set(xscale="log", yscale="log", xlabel="nanoseconds", ylabel="share of slides as slow")
@@ -117,13 +83,12 @@ def draw_latency(curves: Mapping[str, Sequence[tuple[float, float]]]) -> None:
     panel.axhline(1e-4, color="#999999", linewidth=0.8, linestyle=":")
     panel.text(panel.get_xlim()[1], 1.15e-4, "99.99th percentile", ha="right", fontsize=8)
     panel.set_title("max over 16,384 slices: latency of a slide", loc="left", fontsize=10)
-    _legend(picture, [panel], 6)
-    _save(picture, "merging-latency")
+    saved(picture, [panel], "merging-latency", 6)
 
 
 def draw_handover(figures: Mapping[str, Any]) -> None:
     """How much PBA gains over SBA, by range and by cost of a combine."""
-    picture, panels = _open(2, 5)
+    picture, panels = opened(2, 5)
     for what, ranges in figures["range"].items():
         points = [(size, row["pba"] / row["sba"]) for size, row in ranges.items()]
         panels[0].plot([x for x, _ in points], [y for _, y in points], marker="o", label=what)
@@ -142,13 +107,12 @@ def draw_handover(figures: Mapping[str, Any]) -> None:
         panel.axhline(24 / 17, color="#999999", linewidth=0.8, linestyle=":")
     panels[0].set_title("by range", loc="left", fontsize=10)
     panels[1].set_title("by cost of a combine", loc="left", fontsize=10)
-    _legend(picture, panels, 3)
-    _save(picture, "merging-handover")
+    saved(picture, panels, "merging-handover", 3)
 
 
 def draw_out_of_order(figures: Mapping[str, Curves]) -> None:
     """Grids (v) and (vi)."""
-    picture, panels = _open(2, 5)
+    picture, panels = opened(2, 5)
     for name, row in figures["distance"].items():
         _plot(panels[0], name, list(row.items()), marker="o", markersize=4)
     for name, row in figures["evictions"].items():
@@ -167,5 +131,4 @@ def draw_out_of_order(figures: Mapping[str, Curves]) -> None:
     panels[1].set(xlabel="entries that leave at once", ylabel="nanoseconds each")
     panels[0].set_title("out of order, 2^17 entries", loc="left", fontsize=10)
     panels[1].set_title("leaving in bulk, 2^18 entries", loc="left", fontsize=10)
-    _legend(picture, panels, 6)
-    _save(picture, "merging-out-of-order")
+    saved(picture, panels, "merging-out-of-order", 6)

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import matplotlib
-from matplotlib.figure import Figure as Picture
-
-from bench import report
+from bench.canvas import opened, saved
 
 COLOURS = {
     "handshake": "#e08e0b",
@@ -20,27 +17,9 @@ COLOURS = {
 }
 
 
-def _open(panels: int, width: float) -> tuple[Picture, list[Any]]:
-    matplotlib.rcParams["svg.hashsalt"] = "paneflow"
-    picture = Picture(figsize=(width * panels, 4.4), layout="constrained")
-    found = picture.subplots(1, panels, squeeze=False)[0]
-    for panel in found:
-        panel.grid(color="#e6e6e6", linewidth=0.7)
-        panel.set_axisbelow(True)
-        panel.spines[["top", "right"]].set_visible(False)
-    return picture, list(found)
-
-
-def _close(picture: Picture, panel: Any, name: str) -> None:
-    handles, labels = panel.get_legend_handles_labels()
-    picture.legend(handles, labels, loc="outside lower center", ncols=6, frameon=False, fontsize=9)
-    report.PICTURES.mkdir(parents=True, exist_ok=True)
-    picture.savefig(report.PICTURES / f"{name}.svg", metadata={"Date": None})
-
-
 def draw_settings(figures: Mapping[str, Any]) -> None:
     """Events a second and latency by PUs: the thesis' figures 21 to 26."""
-    picture, panels = _open(2 * len(figures), 3.2)
+    picture, panels = opened(2 * len(figures), 3.2)
     for k, (setting, found) in enumerate(figures.items()):
         for name, row in found.items():
             for panel, what, unit in (
@@ -52,12 +31,12 @@ def draw_settings(figures: Mapping[str, Any]) -> None:
                 panel.set(yscale="log", xlabel="PUs", xticks=list(row))
         panels[2 * k].set_title(f"{setting}: events/s", loc="left", fontsize=9)
         panels[2 * k + 1].set_title("median latency, ms", loc="left", fontsize=9)
-    _close(picture, panels[0], "multicore-settings")
+    saved(picture, [panels[0]], "multicore-settings", 6)
 
 
 def draw_latency(figures: Mapping[str, Any]) -> None:
     """Percentiles of latency at a quarter of full load."""
-    picture, (panel,) = _open(1, 8)
+    picture, (panel,) = opened(1, 8)
     for k, (name, row) in enumerate(figures.items()):
         for shift, what in enumerate(("p50", "p99", "max")):
             panel.bar(
@@ -66,12 +45,12 @@ def draw_latency(figures: Mapping[str, Any]) -> None:
     panel.axhline(5, color="#999999", linewidth=0.8, linestyle=":")
     panel.set_xticks(range(len(figures)), list(figures), fontsize=8)
     panel.set(yscale="log", ylabel="milliseconds: p50, p99, max")
-    _close(picture, panel, "multicore-latency")
+    saved(picture, [panel], "multicore-latency", 6)
 
 
 def draw_makespan(figures: Mapping[str, Any]) -> None:
     """The model's events a second for many PUs, with the measured ones as dots."""
-    picture, panels = _open(len(figures["model"]), 4.6)
+    picture, panels = opened(len(figures["model"]), 4.6)
     for panel, (setting, model) in zip(panels, figures["model"].items(), strict=True):
         for name, row in model.items():
             panel.plot(list(row), list(row.values()), color=COLOURS[name], label=name)
@@ -80,12 +59,12 @@ def draw_makespan(figures: Mapping[str, Any]) -> None:
         panel.set_xscale("log", base=2)
         panel.set(yscale="log", xlabel="PUs, each on a core of its own", ylabel="events/s")
         panel.set_title(f"{setting}: model, and measured (dots)", loc="left", fontsize=9)
-    _close(picture, panels[0], "multicore-makespan")
+    saved(picture, [panels[0]], "multicore-makespan", 6)
 
 
 def draw_trading(figures: Mapping[str, Any]) -> None:
     """Results a second by workers, and what the stream asks for."""
-    picture, panels = _open(len(figures), 3.2)
+    picture, panels = opened(len(figures), 3.2)
     for panel, (name, row) in zip(panels, figures.items(), strict=True):
         for model, points in row["found"].items():
             colour = COLOURS["pane_line" if model == "agnostic" else "round_robin"]
@@ -93,4 +72,4 @@ def draw_trading(figures: Mapping[str, Any]) -> None:
         panel.axhline(row["ideal"], color="#999999", linewidth=0.8, linestyle=":")
         panel.set(xlabel="workers", ylim=(0, None), xticks=list(points))
         panel.set_title(f"{name}: results/s", loc="left", fontsize=9)
-    _close(picture, panels[0], "multicore-trading")
+    saved(picture, [panels[0]], "multicore-trading", 6)

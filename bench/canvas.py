@@ -1,0 +1,41 @@
+"""The look that all pictures of benches share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib
+from matplotlib.figure import Figure as Picture
+
+from bench import report
+
+
+def opened(panels: int, width: float) -> tuple[Picture, list[Any]]:
+    """An empty picture of panels side by side, each so many inches wide."""
+    matplotlib.rcParams["svg.hashsalt"] = "paneflow"
+    picture = Picture(figsize=(width * panels, 4.6), layout="constrained")
+    found = picture.subplots(1, panels, squeeze=False)[0]
+    for panel in found:
+        panel.grid(color="#e6e6e6", linewidth=0.7)
+        panel.set_axisbelow(True)
+        panel.spines[["top", "right"]].set_visible(False)
+    return picture, list(found)
+
+
+def saved(picture: Picture, panels: Sequence[Any], name: str, columns: int) -> None:
+    """Write a picture, with one legend for all its panels below them."""
+    named: dict[str, Any] = {}
+    for panel in panels:
+        for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
+            named.setdefault(label, handle)
+    picture.legend(
+        list(named.values()),
+        list(named),
+        loc="outside lower center",
+        ncols=columns,
+        frameon=False,
+        fontsize=9,
+    )
+    report.PICTURES.mkdir(parents=True, exist_ok=True)
+    picture.savefig(report.PICTURES / f"{name}.svg", metadata={"Date": None})
