@@ -44,7 +44,7 @@ MOST_UNREAD = 2**19
 """Rows that may wait to be read before the thread stops."""
 SMALL = 4096
 """Fewer events than this are worth a moment's wait for more."""
-MOMENT = 0.001
+MOMENT = 0.002
 FIRST_LOOK, SLOWEST_LOOK = 0.0002, 0.25
 """Seconds until the thread looks again what a strategy has finished: longer and longer."""
 PATIENCE = 10.0

@@ -18,6 +18,7 @@ from paneflow.engines.multicore.cells import Contents
 from paneflow.engines.multicore.panes import Panes
 from paneflow.engines.multicore.question import Question, Span
 from paneflow.engines.multicore.tracing import combining
+from paneflow.slicing.ordering import stable_order
 
 PIECES = 8
 """About how many pieces of a window are dealt out."""
@@ -46,8 +47,11 @@ class PartsOf:
 
     def __call__(self, pieces: Pieces, panes: Contents, before: Array, now: Array) -> Contents:
         """Parts of the windows with numbers before < w <= now, which may differ by key."""
-        panes = panes.chosen(np.lexsort((panes.number, panes.key)))
         n = len(panes)
+        # A PU meets panes in the order of their numbers, and holds them in it.
+        order = stable_order([panes.key], n)
+        if order is not None:
+            panes = panes.chosen(order)
         starts = np.append(_starts(panes.key, panes.number // pieces.together), n)
         span = (*pieces.numbers, pieces.together, pieces.parts)
         out = np.zeros(0, np.int64), np.zeros(0, np.int64)

@@ -8,7 +8,7 @@ without events.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numba
 import numpy as np
@@ -79,7 +79,8 @@ class Arrivals:
             self._settled = None
         events = Events(self._question, batch)
         since = int(batch.t[0])
-        return self._next(Work(0, since, self._limit, batch.arrived, events, positions, counted))
+        seq = self._next()
+        return Work(seq, since, self._limit, batch.arrived, events, positions, counted)
 
     def watermark(self, watermark: int) -> Work | None:
         """A watermark; None if no window ends by it that has not been given out before."""
@@ -92,19 +93,19 @@ class Arrivals:
         ):
             return None
         self._limit = self._settled = limit
-        return self._next(Work(0, limit, limit, self._arrived))
+        return Work(self._next(), limit, limit, self._arrived)
 
     def end(self) -> Work:
         """The end of the stream."""
-        return self._next(Work(0, NEVER, NEVER, self._arrived, final=True))
+        return Work(self._next(), NEVER, NEVER, self._arrived, final=True)
 
     def dummy(self) -> Work:
         """A message that only carries its number."""
-        return self._next(Work(0, NEVER, NEVER, self._arrived, dummy=True))
+        return Work(self._next(), NEVER, NEVER, self._arrived, dummy=True)
 
-    def _next(self, work: Work) -> Work:
+    def _next(self) -> int:
         self._seq += 1
-        return replace(work, seq=self._seq - 1)
+        return self._seq - 1
 
     def _count(self, key: Array) -> tuple[Array, tuple[Array, Array]]:
         """The position of each event among those of its key; and each key's events so far."""
