@@ -134,6 +134,49 @@ def test_a_failing_function_shows_its_traceback_and_keeps_final_rows(
     assert rows[-1] <= 500
 
 
+def brittle_behind(values: Any) -> float:
+    if values.min() >= 500:
+        raise ArithmeticError("no windows from 500 on, please")
+    return float(values.sum())
+
+
+AT_ONCE = {
+    "when events are folded": (
+        W.tumbling(10),
+        A.define(
+            lift=lambda t: 1 / (t - 505),
+            combine=lambda a, b: a + b,
+            lower=lambda p: p,
+            identity=0.0,
+            commutative=True,
+            samples=[1.0, 2.0],
+        )("t"),
+        500,
+    ),
+    "when a window closes": (W.tumbling(10), A.apply(brittle, "t"), 500),
+    "when a session closes": (W.session(5), A.apply(brittle, "t"), 494),
+    "at the end": (W.sliding(1000, 100), A.apply(brittle_behind, "t"), 1400),
+}
+
+
+@pytest.mark.parametrize("case", AT_ONCE)
+def test_one_worker_gives_every_row_before_a_failure_even_of_the_same_push(case: str) -> None:
+    window, aggregate, last = AT_ONCE[case]
+    table = events(0, 1000)
+    if isinstance(window, W.Session):  # ten events in a row, then none for twenty-two
+        table = table.filter(pa.array(table["t"].to_numpy() % 32 < 10))
+    query = pf.Query(window, {"a": aggregate}, time="t")
+    rows: list[int] = []
+    with query.open() as stream, pytest.raises(pf.PaneflowError):
+        stream.push(table)
+        stream.finish()
+        for found in stream.results():
+            rows += found["end"].to_pylist()
+    ends = pf.Query(window, {"n": A.count()}, time="t").over(table)["end"].to_pylist()
+    assert rows == [end for end in ends if end <= last]
+    assert rows[-1] == last
+
+
 def slow_and_brittle(values: Any) -> float:
     time.sleep(0.002)
     return brittle(values)

@@ -8,6 +8,7 @@ the end of one, for all keys at once, by the same finders and mergers that finit
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -102,6 +103,12 @@ class BySlices:
     def held(self) -> int:
         """How many slices are remembered."""
         return self._loose + (0 if self._held is None else len(self._held))
+
+    def copy(self) -> BySlices:
+        """As it is now; slices themselves are never changed."""
+        other = copy.copy(self)
+        other._fresh = list(self._fresh)
+        return other
 
     def take(self, events: Events) -> None:
         """Fold events into slices."""

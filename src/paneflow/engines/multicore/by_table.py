@@ -7,6 +7,7 @@ asks it, and puts what it answers into the form that all strategies give.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -48,6 +49,13 @@ class ByTable:
     def held(self) -> int:
         """How many slices and events are remembered."""
         return int(self._held.slices.num_rows + self._held.events.num_rows)
+
+    def copy(self) -> ByTable:
+        """As it is now."""
+        other = copy.copy(self)
+        other._fresh = list(self._fresh)
+        other._sessions = {label: counted.copy() for label, counted in self._sessions.items()}
+        return other
 
     def take(self, events: Events) -> None:
         """Remember events until the watermark moves."""

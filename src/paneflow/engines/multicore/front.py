@@ -12,13 +12,14 @@ event, and not on how events were cut into batches.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numba
 import numpy as np
 import pyarrow as pa
 
+from paneflow.aggregates.operator import Array
 from paneflow.aggregates.values import Kind, kind_of
 from paneflow.engines.multicore.contract import Batch
 from paneflow.engines.multicore.keys import KeyCodes
@@ -54,6 +55,29 @@ class Events(Batch):
     read: dict[str, Column]
     """All but the texts among the columns of windows and aggregates."""
     keys: KeyCodes
+
+    def chosen(self, mask: Array | None) -> Events:
+        """Some of the events; all of them (None) are not copied."""
+        if mask is None:
+            return self
+        read = {
+            name: replace(
+                column,
+                values=column.values[mask],
+                valid=None if column.valid is None else column.valid[mask],
+            )
+            for name, column in self.read.items()
+        }
+        return Events(
+            key=self.key[mask],
+            t=self.t[mask],
+            columns={name: column.values for name, column in read.items()},
+            valid={name: c.valid for name, c in read.items() if c.valid is not None},
+            arrived=self.arrived,
+            table=self.table.filter(pa.array(mask)),
+            read=read,
+            keys=self.keys,
+        )
 
 
 class Front:

@@ -9,6 +9,7 @@ key may still give ends at that key's last event, so a key that falls silent hol
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,6 +34,12 @@ class Passing:
         self._by_time = all(isinstance(w, Sliding | SlideByTime) for w in windows)
         self._by_growth = any(isinstance(w, Delta | Custom) for w in windows)
         self._last = np.empty(0, np.int64)
+
+    def copy(self) -> Passing:
+        """As it is now."""
+        other = copy.copy(self)
+        other._last = self._last.copy()
+        return other
 
     def note(self, key: Array, t: Array) -> None:
         """Remember when each key was seen last, if it matters."""

@@ -7,15 +7,18 @@ partials of fixed size go by slices; all else goes by what finite tables know of
 from __future__ import annotations
 
 import contextlib
+import copy
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
 
 from paneflow.aggregates.aggregate import Kinds
 from paneflow.engines.multicore.by_slices import BySlices, sliceable
 from paneflow.engines.multicore.by_table import ByTable
 from paneflow.engines.multicore.contract import Batch, Pauses, Rows, Strategy, UnitMetrics
 from paneflow.engines.multicore.front import Events
-from paneflow.engines.multicore.passing import FOREVER, Passing, no_rows
+from paneflow.engines.multicore.passing import FOREVER, NEVER, Passing, no_rows
 from paneflow.errors import PaneflowError
 from paneflow.windows import Sliding
 
@@ -46,6 +49,13 @@ class OpenStream:
     def held(self) -> int:
         """How many slices and events are remembered."""
         return sum(each.held for each in (self._by_slices, self._by_table) if each is not None)
+
+    def copy(self) -> OpenStream:
+        """As it is now, whatever becomes of this one."""
+        other = copy.copy(self)
+        other._by_slices = None if self._by_slices is None else self._by_slices.copy()
+        other._by_table = None if self._by_table is None else self._by_table.copy()
+        return other
 
     def take(self, events: Events) -> None:
         """Take events in, in total order."""
@@ -84,6 +94,10 @@ class Single(Strategy):
         self._rows: list[Rows] = []
         self._arrived = 0.0
         self._tuples = self._results = 0
+        self._closed = NEVER
+        # Where it stood at the last watermark, and what has come since, should that go wrong.
+        self._before = self._open.copy(), self._passing.copy()
+        self._since: list[Events] = []
 
     def feed(self, batch: Batch) -> None:
         assert isinstance(batch, Events)
@@ -91,16 +105,15 @@ class Single(Strategy):
             self._pauses(0)
         self._arrived = batch.arrived
         self._tuples += len(batch)
-        self._passing.note(batch.key, batch.t)
-        with _named():
-            self._open.take(batch)
+        self._since.append(batch)
+        with self._attempt():
+            self._take(batch)
 
     def advance(self, watermark: int) -> None:
-        with _named():
-            rows = self._open.advance(watermark, self._arrived)
-        self._results += sum(map(len, rows))
-        # Only behind the last of them is it known that nothing more ends so early.
-        self._rows += [*rows, no_rows(self._arrived, self._passing.passed(watermark))]
+        with self._attempt(watermark):
+            self._close(watermark)
+        self._before = self._open.copy(), self._passing.copy()
+        self._since = []
 
     def take(self) -> list[Rows]:
         rows, self._rows = self._rows, []
@@ -116,17 +129,55 @@ class Single(Strategy):
         held = self._open.held
         return [UnitMetrics(0, tuples=self._tuples, results=self._results, depth=held)]
 
+    def _take(self, events: Events) -> None:
+        self._passing.note(events.key, events.t)
+        self._open.take(events)
 
-@contextlib.contextmanager
-def _named() -> Iterator[None]:
-    """Say who has failed, with what; bad data speaks for itself."""
-    try:
-        yield
-    except PaneflowError:
-        raise
-    except Exception as error:
-        raise PaneflowError(
-            f"processing unit 0 of 1 (strategy {Single.name!r}) failed with "
-            f"{type(error).__name__}: {error}; its traceback is shown above, and the rows that "
-            f"were final before are kept"
-        ) from error
+    def _close(self, watermark: int) -> None:
+        rows = self._open.advance(watermark, self._arrived)
+        self._results += sum(map(len, rows))
+        # Only behind the last of them is it known that nothing more ends so early.
+        self._rows += [*rows, no_rows(self._arrived, self._passing.passed(watermark))]
+        self._closed = watermark
+
+    @contextlib.contextmanager
+    def _attempt(self, watermark: int = NEVER) -> Iterator[None]:
+        """On a failure, give out what was final before, and say who failed with what."""
+        try:
+            yield
+        except Exception as error:
+            self._open, self._passing = self._before
+            if all(self._goes_well(events) for events in self._since):
+                self._close_before(watermark)
+            if isinstance(error, PaneflowError):  # bad data speaks for itself
+                raise
+            raise PaneflowError(
+                f"processing unit 0 of 1 (strategy {self.name!r}) failed with "
+                f"{type(error).__name__}: {error}; its traceback is shown above, and the rows "
+                f"that were final before are kept"
+            ) from error
+
+    def _goes_well(self, events: Events) -> bool:
+        """Answer events up to the first that cannot be answered; whether there is none."""
+        before = self._open.copy(), self._passing.copy()
+        try:
+            self._take(events)
+            self._close(int(events.t[-1]))
+        except Exception:
+            self._open, self._passing = before
+            if len(events) == 1:
+                return False
+            early = np.arange(len(events)) < len(events) // 2
+            return self._goes_well(events.chosen(early)) and self._goes_well(events.chosen(~early))
+        return True
+
+    def _close_before(self, watermark: int) -> None:
+        """Close what can be closed of windows that a watermark ends, up to the first that fails."""
+        while watermark - self._closed > 1:
+            between = self._closed + (watermark - self._closed) // 2
+            before = self._open.copy(), self._passing.copy()
+            try:
+                self._close(between)
+            except Exception:
+                self._open, self._passing = before
+                watermark = between

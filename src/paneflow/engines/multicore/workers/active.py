@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numba
 import numpy as np
-import pyarrow as pa
 
 from paneflow.aggregates.aggregate import Kinds
 from paneflow.aggregates.operator import Array
@@ -195,37 +194,13 @@ class Active(Farm):
                 {
                     label: sent
                     for label in masks
-                    if len(sent := chosen(events, masks[label][worker.rank]))
+                    if len(sent := events.chosen(masks[label][worker.rank]))
                 }
                 for worker in self._workers
             ]
         seq = self._gathering.expect(len(self._workers), self._arrived, passed)
         for worker, share in zip(self._workers, shares, strict=True):
             worker.inbox.put(Share(seq, share, watermark, self._arrived))
-
-
-def chosen(events: Events, mask: Array | None) -> Events:
-    """Some of the events; all of them are not copied."""
-    if mask is None:
-        return events
-    read = {
-        name: dataclasses.replace(
-            column,
-            values=column.values[mask],
-            valid=None if column.valid is None else column.valid[mask],
-        )
-        for name, column in events.read.items()
-    }
-    return Events(
-        key=events.key[mask],
-        t=events.t[mask],
-        columns={name: column.values for name, column in read.items()},
-        valid={name: c.valid for name, c in read.items() if c.valid is not None},
-        arrived=events.arrived,
-        table=events.table.filter(pa.array(mask)),
-        read=read,
-        keys=events.keys,
-    )
 
 
 @compiled
