@@ -15,6 +15,7 @@ import numpy as np
 
 from paneflow.aggregates.kernels import Shape, kernel
 from paneflow.aggregates.operator import Array, Partials
+from paneflow.engines.multicore.holding import FEW, held, marked, taken
 from paneflow.engines.multicore.question import Events, Question
 from paneflow.engines.multicore.tracing import absorbing, combining
 
@@ -60,16 +61,11 @@ class Contents:
         )
 
     def chosen(self, which: Array | slice) -> Contents:
-        """Some of them."""
-        return Contents(
-            self.number[which],
-            self.key[which],
-            self.rows[which],
-            self.first[which],
-            self.last[which],
-            [counts[which] for counts in self.counts],
-            [tuple([column[which] for column in partial]) for partial in self.partials],
-        )
+        """Some of them: a stretch, as views, or those at places or marked by a mask."""
+        if isinstance(which, slice):
+            return self.like([array[which] for array in self.arrays()])
+        places = marked(which) if which.dtype == np.bool_ else which
+        return self.like([taken(array, places) for array in self.arrays()])
 
     def fill(self, source: Contents) -> None:
         """Let others stand in the first places."""
@@ -119,9 +115,11 @@ class Cells:
         ):
             with absorbing(op, cells, which, inputs, partial):
                 run(cells, which, *inputs, *partial)
+        few = len(cells) <= FEW
         for present, counts in zip(events.counted, held.counts, strict=True):
-            _tally_events(cells, which, present, counts)
-        _note_events(cells, which, events.t, held.rows, held.first, held.last)
+            (_tally_few_events if few else _tally_events)(cells, which, present, counts)
+        note = _note_few_events if few else _note_events
+        note(cells, which, events.t, held.rows, held.first, held.last)
         return len(cells)
 
     def merge(self, panes: Contents, which: Array, numbers: Array) -> int:
@@ -131,11 +129,11 @@ class Cells:
         """
         cells = self._find(numbers, which, panes.key)
         held = self._held
-        _note_panes(
-            cells, which, panes.rows, panes.first, panes.last, held.rows, held.first, held.last
-        )
+        few = len(cells) <= FEW
+        note = _note_few_panes if few else _note_panes
+        note(cells, which, panes.rows, panes.first, panes.last, held.rows, held.first, held.last)
         for theirs, ours in zip(panes.counts, held.counts, strict=True):
-            _tally_panes(cells, which, theirs, ours)
+            (_tally_few_panes if few else _tally_panes)(cells, which, theirs, ours)
         for op, run, parts, partial in zip(
             self._question.operators, self._combine, panes.partials, held.partials, strict=True
         ):
@@ -146,14 +144,15 @@ class Cells:
     def remove(self, leaving: Array) -> Contents:
         """Take out those that are marked among `contents`."""
         held = self.contents()
-        taken = held.chosen(leaving)
-        if len(taken):
+        leaving_now = held.chosen(leaving)
+        if len(leaving_now):
             kept = held.chosen(~leaving)
             self._used = len(kept)
             self._held.fill(kept)
             self._table[:] = -1
-            _enter(self._table, self._held.number, self._held.key, self._used)
-        return taken
+            enter = _enter_few if self._used <= FEW else _enter
+            enter(self._table, self._held.number, self._held.key, self._used)
+        return leaving_now
 
     def take(self) -> Contents:
         """Take out all of them; their room stays for others."""
@@ -167,7 +166,8 @@ class Cells:
         self._reserve(self._used + len(numbers))
         cells = np.empty(len(numbers), np.int64)
         before = self._used
-        self._used = _find_or_create(
+        find = _find_or_create_few if len(numbers) <= FEW else _find_or_create
+        self._used = find(
             numbers, which, keys, self._table, before, self._held.number, self._held.key, cells
         )
         new = slice(before, self._used)
@@ -304,3 +304,33 @@ def _tally_events(cells, which, present, counts):  # type: ignore[no-untyped-def
 def _tally_panes(cells, which, pane_counts, counts):  # type: ignore[no-untyped-def]
     for j in range(len(cells)):
         counts[cells[j]] += pane_counts[which[j]]
+
+
+@held
+def _find_or_create_few(*arguments):  # type: ignore[no-untyped-def]
+    return _find_or_create(*arguments)
+
+
+@held
+def _enter_few(*arguments):  # type: ignore[no-untyped-def]
+    _enter(*arguments)
+
+
+@held
+def _note_few_events(*arguments):  # type: ignore[no-untyped-def]
+    _note_events(*arguments)
+
+
+@held
+def _note_few_panes(*arguments):  # type: ignore[no-untyped-def]
+    _note_panes(*arguments)
+
+
+@held
+def _tally_few_events(*arguments):  # type: ignore[no-untyped-def]
+    _tally_events(*arguments)
+
+
+@held
+def _tally_few_panes(*arguments):  # type: ignore[no-untyped-def]
+    _tally_panes(*arguments)

@@ -17,6 +17,7 @@ import numpy as np
 from paneflow.aggregates.operator import Array
 from paneflow.engines.multicore.cells import Contents
 from paneflow.engines.multicore.contract import Batch
+from paneflow.engines.multicore.holding import FEW, held
 from paneflow.engines.multicore.question import NEVER, Events, Question, Span
 from paneflow.engines.multicore.topology import part
 from paneflow.engines.multicore.work import Work
@@ -107,7 +108,8 @@ class Dealer:
         numbers = np.empty(len(batch), np.int64)
         starts = np.zeros(self._workers + 2, np.int64)
         order = np.empty(len(batch), np.int64)
-        _deal_out(
+        deal_out = _deal_few_out if len(batch) <= FEW else _deal_out
+        deal_out(
             work.ticks(panes.span),
             batch.key,
             (panes.span.slide, panes.span.offset),
@@ -164,3 +166,8 @@ def _deal_out(  # type: ignore[no-untyped-def]
     for i in range(len(ticks)):
         order[places[owners[i]]] = i
         places[owners[i]] += 1
+
+
+@held
+def _deal_few_out(*arguments):  # type: ignore[no-untyped-def]
+    _deal_out(*arguments)

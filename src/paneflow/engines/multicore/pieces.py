@@ -15,6 +15,7 @@ import numpy as np
 from paneflow.aggregates.kernels import Shape, kernel
 from paneflow.aggregates.operator import Array, Partials
 from paneflow.engines.multicore.cells import Contents
+from paneflow.engines.multicore.holding import FEW, held, taken
 from paneflow.engines.multicore.panes import Panes
 from paneflow.engines.multicore.question import Question, Span
 from paneflow.engines.multicore.tracing import combining
@@ -54,10 +55,11 @@ class PartsOf:
             panes = panes.chosen(order)
         starts = np.append(_starts(panes.key, panes.number // pieces.together), n)
         span = (*pieces.numbers, pieces.together, pieces.parts)
+        list_parts = _list_few_parts if n <= FEW else _list_parts
         out = np.zeros(0, np.int64), np.zeros(0, np.int64)
-        found = _list_parts(panes.number, panes.key, starts, span, before, now, *out)
+        found = list_parts(panes.number, panes.key, starts, span, before, now, *out)
         out = np.empty(found, np.int64), np.empty(found, np.int64)
-        _list_parts(panes.number, panes.key, starts, span, before, now, *out)
+        list_parts(panes.number, panes.key, starts, span, before, now, *out)
         number, at = out
         first, last = _twice(panes.first), _twice(panes.last)
         lengths = np.diff(starts)
@@ -66,13 +68,13 @@ class PartsOf:
         last[n:] = np.repeat(panes.last[starts[1:] - 1], lengths)
         return Contents(
             number,
-            panes.key[at % n] if n else at,
-            _sums(panes.rows, starts)[at],
-            first[at],
-            last[at],
-            [_sums(counts, starts)[at] for counts in panes.counts],
+            taken(panes.key, at % n) if n else at,
+            taken(_sums(panes.rows, starts), at),
+            taken(first, at),
+            taken(last, at),
+            [taken(_sums(counts, starts), at) for counts in panes.counts],
             [
-                tuple(column[at] for column in self._scanned(k, panes, starts))
+                tuple(taken(column, at) for column in self._scanned(k, panes, starts))
                 for k in range(len(self._scan))
             ],
         )
@@ -122,7 +124,7 @@ def _twice(values: Array) -> Array:
 def _sums(values: Array, starts: Array) -> Array:
     """Sums up to each pane of its piece, and behind them from each pane on."""
     sums = np.empty(2 * len(values), np.int64)
-    _add_up(values, starts, sums)
+    (_add_few_up if len(values) <= FEW else _add_up)(values, starts, sums)
     return sums
 
 
@@ -163,3 +165,13 @@ def _list_parts(pane, key, starts, span, before, now, number, at):  # type: igno
                     at[found] = hi - 1 if lo == begin else n + lo
                 found += 1
     return found
+
+
+@held
+def _add_few_up(*arguments):  # type: ignore[no-untyped-def]
+    _add_up(*arguments)
+
+
+@held
+def _list_few_parts(*arguments):  # type: ignore[no-untyped-def]
+    return _list_parts(*arguments)
