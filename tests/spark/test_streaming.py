@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -242,6 +243,36 @@ def test_aggregates_of_every_family_outlive_a_restart(spark: Any, tmp_path: Path
     windows = {"sliding": W.sliding("8 s", "3 s"), "rest": W.session("2 s")}
     query = pf.Query(windows, aggregates, key="k", time="t")
     check(spark, tmp_path, Stream(query, [[table.slice(0, 25)], [table.slice(25)]]))
+
+
+def test_a_checkpoint_grows_with_what_a_batch_changed_and_not_with_the_state(
+    spark: Any, tmp_path: Path
+) -> None:
+    # Windows are so long that nothing is ever forgotten: the state of the last batch is five
+    # times that of the first.
+    seconds = np.arange(5 * 60).repeat(5)
+    table = pa.table(
+        {
+            "t": pa.array(START + seconds * SECOND, pa.timestamp("us", "UTC")),
+            "k": np.tile(np.arange(5), 5 * 60),
+            "v": np.random.default_rng(0).normal(size=len(seconds)),
+        }
+    )
+    query = pf.Query(W.sliding("1 h", "1 s"), {"peak": A.max("v")}, key="k", time="t")
+    parts = [table.slice(k * 300, 300) for k in range(5)]
+    answer(spark, tmp_path, Stream(query, [parts]))
+    changes: dict[int, int] = {}
+    for path in (tmp_path / "spark" / "state").rglob("*.changelog"):
+        batch = int(path.stem.split("_")[0])
+        changes[batch] = changes.get(batch, 0) + path.stat().st_size
+    by_over = [changes[batch] for batch in sorted(changes)]
+    by_sink = [
+        path.stat().st_size
+        for path in sorted((tmp_path / "checkpoint" / "paneflow").glob("slices-*.arrow"))
+    ]
+    for written in (by_over[:5], by_sink):
+        assert len(written) == 5
+        assert max(written[1:]) < 1.5 * min(written[1:]), written
 
 
 def test_batches_without_an_event(spark: Any, tmp_path: Path) -> None:
