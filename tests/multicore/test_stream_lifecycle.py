@@ -18,6 +18,7 @@ import paneflow as pf
 from paneflow import aggregates as A, windows as W
 from paneflow.engines.multicore import core
 from paneflow.engines.multicore.auto import PLACES
+from paneflow.engines.multicore.single import Single
 
 STRATEGIES = ["auto", *PLACES]
 QUERY = pf.Query(W.tumbling(10), {"sum": A.sum("v")}, key="k", time="t")
@@ -132,6 +133,23 @@ def test_a_failing_function_shows_its_traceback_and_keeps_final_rows(
                 rows += table["end"].to_pylist()
     assert rows == list(range(10, rows[-1] + 1, 10))
     assert rows[-1] <= 500
+
+
+def test_a_failure_is_told_to_readers_while_threads_are_still_ending(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    let_end = threading.Event()
+    monkeypatch.setattr(Single, "stop", lambda self: let_end.wait(10))
+    query = pf.Query(W.tumbling(10), {"a": A.apply(brittle, "t")}, time="t")
+    with query.open() as stream:
+        stream.push(events(0, 600))
+        with pytest.raises(pf.PaneflowError, match="processing unit"):
+            for start in range(600, 10_000, 10):
+                stream.push(events(start, start + 10))
+                time.sleep(0.001)
+        with pytest.raises(pf.PaneflowError, match="processing unit"):
+            list(stream.results())
+        let_end.set()
 
 
 def brittle_behind(values: Any) -> float:

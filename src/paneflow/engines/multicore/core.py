@@ -149,7 +149,8 @@ class Core:
         until = time.monotonic() + wait
         with self._lock:
             self._readers.add(threading.get_ident())
-            while not self._tables and not self._ended:
+            # A failure comes behind the rows before it, though threads may still be ending.
+            while not (self._tables or self._ended or self._failure):
                 left = until - time.monotonic()
                 if not self._finishing and left <= 0:
                     return None
