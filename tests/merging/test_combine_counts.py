@@ -212,18 +212,28 @@ def test_pba_never_needs_more_than_three_combines_on_the_callers_path(size: int)
         assert meter.elsewhere >= (filled - 1) * (length - 1)
 
 
-@pytest.mark.parametrize("size", [*SIZES, 512, 1000])
-def test_flat_fat_needs_one_combine_for_each_level(size: int) -> None:
-    """log2 n in every slide of n = 2**k partials; otherwise amortised, and twice that at worst."""
-    meter = Meter(lambda operator: Fifo(FLAT_FAT, operator, size))
+@pytest.mark.parametrize("size", [*range(1, 70), 100, 511, 512, 513, 1000])
+@pytest.mark.parametrize("expected", [1, 16, 1000])
+def test_flat_fat_needs_one_combine_for_each_level(size: int, expected: int) -> None:
+    """Every single slide, whatever n is and whatever length was expected."""
+    meter = Meter(lambda operator: Fifo(FLAT_FAT, operator, expected))
     spent = meter.slides(size, random_values(6 * size))
     levels = math.log2(size)
-    assert sum(spent) <= (levels + 1) * len(spent)
+    assert max(spent) <= math.ceil(levels) <= levels + 1
     if levels == int(levels):
         assert set(spent) == {levels}
-    else:
-        assert max(spent) <= 2 * math.ceil(levels)
     assert meter.worst["e"] == 0
+
+
+@pytest.mark.parametrize("trace", TRACES)
+def test_flat_fat_needs_two_combines_for_each_level_of_any_window(trace: str) -> None:
+    """Single operations, whether the window grows, shrinks or is drained."""
+    meter = Meter(partial(Fifo, FLAT_FAT))
+    longest = 1
+    for act in TRACES[trace]:
+        meter.act(act, 1)
+        longest = max(longest, len(meter.window))
+    assert max(meter.worst.values()) <= 2 * math.ceil(math.log2(longest)) + 1
 
 
 RISING = "rising: each drops the one before"

@@ -57,9 +57,6 @@ class Algorithm:
     counters: int = 2
     initial: Callable[[int], dict[int, int]] = lambda size: {}
     """Counters that do not begin at zero, given the number of partials to expect."""
-    rebuilds: bool = False
-    """Whether its rings begin with the identity everywhere, and the text also defines
-    `rebuild(STATE)`, which puts them right once they have grown."""
     answer: tuple[str, int] | None = None
     """The cell in which `query` leaves the answer, if it returns nothing. Then every function can
     be marked `@in_place`: rows are merged where they lie, and no arrays are made."""
@@ -144,7 +141,7 @@ class Fifo:
         self.counters = np.zeros(algorithm.counters, np.int64)
         for counter, value in algorithm.initial(size).items():
             self.counters[counter] = value
-        self.rings = {name: self._ring(power(size)) for name in algorithm.rings}
+        self.rings = {name: operator.empty(power(size)) for name in algorithm.rings}
         self.cells = {name: filled(operator, n) for name, n in algorithm.cells}
 
     def insert(self, *partial: Any) -> None:
@@ -193,22 +190,14 @@ class Fifo:
         """The positions that a ring holds."""
         return np.arange(self.counters[FRONT], self.counters[BACK])
 
-    def _ring(self, cells: int) -> Partials:
-        if self.algorithm.rebuilds:
-            return filled(self.operator, cells)
-        return self.operator.empty(cells)
-
     def _grow(self) -> None:
         """Double the rings; positions stay, only where they are kept changes."""
         for name, ring in self.rings.items():
             before, positions = len(ring[0]), self._live(name)
-            wider = self._ring(2 * before)
+            wider = self.operator.empty(2 * before)
             for new, old in zip(wider, ring, strict=True):
                 new[positions & (2 * before - 1)] = old[positions & (before - 1)]
             self.rings[name] = wider
-        if self.algorithm.rebuilds:
-            rebuild = _Entry(self.algorithm, "rebuild")
-            kernel(self.operator, "rebuild_one", rebuild, self.algorithm.helpers)(*self.state)
 
 
 class FifoMerger:

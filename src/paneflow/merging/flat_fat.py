@@ -6,10 +6,13 @@ change. There they all change at once, so that the root is the whole window; but
 wraps around the end of the leaves, the root has its parts in the wrong order, and an answer must
 be put together from other nodes.
 
-So here a node changes only when the last leaf below it has come. Then every node whose leaves are
-all in the window is right, and an answer is put together from the largest of those, in order. If
-the window has as many partials as there are leaves, a slide takes log2 n combines, each time: the
-more nodes an insert completes, the fewer an answer needs.
+So here the stream is cut into laps, each with a tree of its own, and a node is made only when the
+last leaf below it has come. A lap ends when its first leaf leaves the window: a window of n slices
+makes laps of n leaves, whatever n is. It then consists of the end of one lap and the beginning of
+the next, and either is put together from the largest nodes that fit. On the way from the root to
+the newest leaf each level adds a node to one of the two, or one that this leaf completes. So every
+slide takes at most ceil(log2 n) combines: the more nodes an insert completes, the fewer an answer
+needs.
 
 Over columns, any range of slices costs at most two combines per level once the tree stands. That
 beats walking the slices when windows are few and long, for instance when hundreds of windows of
@@ -24,17 +27,21 @@ from paneflow.aggregates.kernels import Shape, kernel
 from paneflow.aggregates.operator import Array, Operator, Partials
 from paneflow.merging.contract import Algorithm
 
+OLD, NEW, SETTLED = 2, 3, 4
+"""Counters: where the last lap began, where this one did, and the position up to which its last
+nodes, those with fewer leaves than there is room for, are made."""
+
 
 def text(shape: Shape, state: str) -> str:
-    """Ring a: the leaves; ring t: the inner nodes, the root at 1."""
+    """Ring a: the leaves; ring t: each inner node, where the right half of its leaves begins."""
     arrays = f"{shape.names('a')}, {shape.names('t')}"
     return f"""
         @helper
-        def node(i, {arrays}):
+        def node(first, leaves, {arrays}):
             n = len(a0)
-            if i < n:
-                return {shape.load("t", "i")}
-            return {shape.load("a", "i - n")}
+            if leaves == 1:
+                return {shape.load("a", "first & (n - 1)")}
+            return {shape.load("t", "(first + leaves // 2) & (n - 1)")}
 
 
         @helper
@@ -43,68 +50,72 @@ def text(shape: Shape, state: str) -> str:
             i = m[1] & (n - 1)
             {shape.store("a", "i", "p")}
             m[1] += 1
-            i += n
-            leaves = 2
-            while i & 1 and leaves <= m[1] - m[0]:
-                i >>= 1
-                r = combine(node(2 * i, {arrays}), node(2 * i + 1, {arrays}))
+            half = 1
+            while not (m[1] - m[{NEW}]) & half:
+                i = m[1] - half
+                r = combine(node(i - half, half, {arrays}), node(i, half, {arrays}))
+                i &= n - 1
                 {shape.store("t", "i", "r")}
-                leaves *= 2
+                half *= 2
+
+
+        @helper
+        def this_lap({state}, settle):
+            # From its end to its beginning: so these are the lap's last nodes, if it ends here.
+            n = len(a0)
+            right = identity
+            leaves = m[1] - m[{NEW}]
+            found = False
+            while leaves:
+                last = leaves & -leaves
+                i = m[{NEW}] + leaves
+                r = node(i - last, last, {arrays})
+                right = combine(r, right) if found else r
+                if settle and found:
+                    i &= n - 1
+                    {shape.store("t", "i", "right")}
+                found = True
+                leaves -= last
+            if settle:
+                m[{SETTLED}] = m[1]
+            return right
 
 
         @helper
         def evict({state}):
             m[0] += 1
+            if m[0] > m[{NEW}]:
+                if m[{SETTLED}] != m[1]:
+                    this_lap({state}, True)
+                m[{OLD}] = m[{NEW}]
+                m[{NEW}] = m[1]
 
 
         @helper
         def query({state}):
-            width = len(a0)
-            x = m[0]
-            y = m[1]
+            right = this_lap({state}, m[0] == m[{NEW}])
+            if m[0] >= m[{NEW}]:
+                return {shape.fresh("right")}
             left = identity
-            right = identity
-            lefts = False
-            rights = False
-            while x < y:
-                if x & 1:
-                    r = node(width + (x & (width - 1)), {arrays})
-                    left = combine(left, r) if lefts else r
-                    lefts = True
-                    x += 1
-                if y & 1:
-                    y -= 1
-                    r = node(width + (y & (width - 1)), {arrays})
-                    right = combine(r, right) if rights else r
-                    rights = True
-                x >>= 1
-                y >>= 1
-                width >>= 1
-            if lefts and rights:
+            leaf = m[0] - m[{OLD}]
+            end = m[{NEW}] - m[{OLD}]
+            found = False
+            while leaf < end:
+                room = leaf & -leaf
+                leaves = room
+                while leaves > 1 and leaf + leaves // 2 >= end:
+                    leaves //= 2
+                r = node(m[{OLD}] + leaf, leaves, {arrays})
+                left = combine(left, r) if found else r
+                found = True
+                leaf += room
+            if m[1] > m[{NEW}]:
                 return combine(left, right)
-            if lefts:
-                return {shape.fresh("left")}
-            return {shape.fresh("right")}
-
-
-        @helper
-        def rebuild({state}):
-            # Nodes of ever more leaves, as far as these are all in the window.
-            width = len(a0) // 2
-            x = (m[0] + 1) // 2
-            y = m[1] // 2
-            while x < y:
-                for k in range(x, y):
-                    i = width + (k & (width - 1))
-                    r = combine(node(2 * i, {arrays}), node(2 * i + 1, {arrays}))
-                    {shape.store("t", "i", "r")}
-                x = (x + 1) // 2
-                y //= 2
-                width //= 2
+            return {shape.fresh("left")}
         """
 
 
-FLAT_FAT = Algorithm("flat_fat", text, rings=("a", "t"), rebuilds=True)
+FLAT_FAT = Algorithm("flat_fat", text, rings=("a", "t"), counters=5)
 
 
 BLOCK = 64

@@ -247,7 +247,7 @@ class Pba(Fifo):
         for counter, value in chunks(size).items():
             self.counters[counter] = value
         for name in ("g", "h"):
-            self.rings[name] = self._ring(power(self._capacity // int(self.counters[2]) + 2))
+            self.rings[name] = operator.empty(power(self._capacity // int(self.counters[2]) + 2))
         self._work = kernel(operator, "work", work_loop, work_helpers)
         self._start()
 
