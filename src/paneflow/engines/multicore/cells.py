@@ -15,7 +15,7 @@ import numpy as np
 
 from paneflow.aggregates.kernels import Shape, kernel
 from paneflow.aggregates.operator import Array, Partials
-from paneflow.engines.multicore.holding import FEW, held, marked, taken
+from paneflow.engines.multicore.holding import FEW, concatenated, held, marked, put, taken
 from paneflow.engines.multicore.question import Events, Question
 from paneflow.engines.multicore.tracing import absorbing, combining
 
@@ -70,13 +70,13 @@ class Contents:
     def fill(self, source: Contents) -> None:
         """Let others stand in the first places."""
         for ours, theirs in zip(self.arrays(), source.arrays(), strict=True):
-            ours[: len(theirs)] = theirs
+            put(theirs, ours, 0)
 
 
 def joined(several: list[Contents]) -> Contents:
     """The contents of all, one behind the other."""
     columns = zip(*(contents.arrays() for contents in several), strict=True)
-    return several[0].like(np.concatenate(column) for column in columns)
+    return several[0].like(concatenated(column) for column in columns)
 
 
 class Cells:
@@ -146,10 +146,9 @@ class Cells:
         held = self.contents()
         leaving_now = held.chosen(leaving)
         if len(leaving_now):
-            kept = held.chosen(~leaving)
+            kept = held.chosen(marked(leaving, False))
             self._used = len(kept)
             self._held.fill(kept)
-            self._table[:] = -1
             enter = _enter_few if self._used <= FEW else _enter
             enter(self._table, self._held.number, self._held.key, self._used)
         return leaving_now
@@ -188,7 +187,7 @@ class Cells:
         now = self.contents()
         self._held = self._room(room)
         self._held.fill(now)
-        self._table = np.full(2 * room, -1, np.int32)
+        self._table = np.empty(2 * room, np.int32)
         _enter(self._table, self._held.number, self._held.key, self._used)
 
     def _room(self, n: int) -> Contents:
@@ -264,6 +263,7 @@ def _find_or_create(numbers, which, keys, table, used, number, key, cells):  # t
 
 @compiled
 def _enter(table, number, key, used):  # type: ignore[no-untyped-def]
+    table[:] = -1
     mask = len(table) - 1
     for cell in range(used):
         at = _place(number[cell], key[cell]) & mask

@@ -8,6 +8,8 @@ give it up for.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numba
 import numpy as np
 
@@ -29,12 +31,41 @@ def taken(column: Array, which: Array) -> Array:
     return out
 
 
-def marked(mask: Array) -> Array:
-    """The places that are marked."""
+def marked(mask: Array, mark: bool = True) -> Array:
+    """The places that are marked, or those that are not."""
     if len(mask) > FEW:
-        return np.flatnonzero(mask)
+        return np.flatnonzero(mask if mark else ~mask)
     places = np.empty(len(mask), np.int64)
-    return places[: _mark(mask, places)]
+    return places[: _mark(mask, mark, places)]
+
+
+def put(column: Array, target: Array, at: int) -> None:
+    """Write a column into another, from a place on."""
+    if column.ndim > 1 or len(column) > FEW:
+        target[at : at + len(column)] = column
+    else:
+        _put(column, target, at)
+
+
+def concatenated(columns: Sequence[Array]) -> Array:
+    """Columns one behind the other."""
+    total = sum(map(len, columns))
+    if columns[0].ndim > 1 or total > FEW:
+        return np.concatenate(columns)
+    out = np.empty(total, columns[0].dtype)
+    at = 0
+    for column in columns:
+        _put(column, out, at)
+        at += len(column)
+    return out
+
+
+def order_of(values: Array) -> Array:
+    """A stable order."""
+    if len(values) > FEW:
+        return np.argsort(values, kind="stable")
+    order: Array = _order(values)
+    return order
 
 
 @held
@@ -44,9 +75,20 @@ def _take(column, which, out):  # type: ignore[no-untyped-def]
 
 
 @held
-def _mark(mask, places):  # type: ignore[no-untyped-def]
+def _mark(mask, mark, places):  # type: ignore[no-untyped-def]
     found = 0
     for i in range(len(mask)):
         places[found] = i
-        found += mask[i]
+        found += mask[i] == mark
     return found
+
+
+@held
+def _put(column, target, at):  # type: ignore[no-untyped-def]
+    for i in range(len(column)):
+        target[at + i] = column[i]
+
+
+@held
+def _order(values):  # type: ignore[no-untyped-def]
+    return np.argsort(values, kind="mergesort")

@@ -30,12 +30,14 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+import numba
 import numpy as np
 
 from paneflow.aggregates.operator import Array
 from paneflow.engines.multicore.cells import Cells, Contents, joined
 from paneflow.engines.multicore.collecting import Collector
 from paneflow.engines.multicore.contract import Batch, Pauses
+from paneflow.engines.multicore.holding import FEW, held, order_of, taken
 from paneflow.engines.multicore.panes import Dealer, Share
 from paneflow.engines.multicore.pieces import PartsOf, Pieces
 from paneflow.engines.multicore.question import NEVER, Question, Span
@@ -44,6 +46,8 @@ from paneflow.engines.multicore.ring import Ring
 from paneflow.engines.multicore.topology import Topology, under_way
 from paneflow.engines.multicore.unit import Crew
 from paneflow.engines.multicore.work import Work
+
+compiled = numba.njit(nogil=True, cache=True)
 
 
 class Ended:
@@ -146,8 +150,10 @@ class PaneLineUnit(Collector):
         parts = self._parts_of(panes, concerned, ended.before, ended.now)
         self.counts["window_updates"] += 2 * len(concerned)
         self.counts["windows_found"] += len(parts)
-        last = held.number // panes.per_slide
-        cells.remove(last <= (ended.now[held.key] if panes.span.by_count else ended.now[0]))
+        over = np.empty(len(held), np.bool_)
+        done_with = _done_with_few if len(held) <= FEW else _done_with
+        done_with(held.number, held.key, panes.per_slide, ended.now, panes.span.by_count, over)
+        cells.remove(over)
         return parts
 
     def collect(self, found: ResultSet) -> None:
@@ -158,8 +164,8 @@ class PaneLineUnit(Collector):
             return
         for k, panes in enumerate(self.panes):
             parts = joined([added[k] for added in found.parts])
-            order = np.argsort(parts.number, kind="stable")
-            numbers = parts.number[order] // panes.parts
+            order = order_of(parts.number)
+            numbers = taken(parts.number, order) // panes.parts
             self.counts["window_updates"] += self._windows.merge(parts, order, numbers)
             windows = self._windows.take()
             if len(windows):
@@ -190,3 +196,15 @@ class PaneLine(Topology):
         for unit, share in zip(self._units, self._dealer.shares(work, batch), strict=True):
             self._room.sent(unit.rank)
             unit.shares.put(share)
+
+
+@compiled
+def _done_with(number, key, per_slide, now, by_count, over):  # type: ignore[no-untyped-def]
+    """Which panes lie in no window that is still open."""
+    for i in range(len(number)):
+        over[i] = number[i] // per_slide <= now[key[i] if by_count else 0]
+
+
+@held
+def _done_with_few(*arguments):  # type: ignore[no-untyped-def]
+    _done_with(*arguments)

@@ -28,6 +28,7 @@ import numpy as np
 from paneflow.engines.multicore.cells import Cells, Contents, joined
 from paneflow.engines.multicore.collecting import Holder
 from paneflow.engines.multicore.contract import Batch, Pauses, Rows
+from paneflow.engines.multicore.holding import FEW, held, order_of
 from paneflow.engines.multicore.panes import Dealer, Panes, Share
 from paneflow.engines.multicore.question import Question
 from paneflow.engines.multicore.results import ResultSet, ended_by
@@ -155,10 +156,12 @@ class PaneRingUnit(Holder):
         """Find or create windows, and let panes contribute to them."""
         for k, (panes, cells) in enumerate(zip(self.panes, self.cells, strict=True)):
             come = joined([expired.panes[k] for expired in together])
-            come = come.chosen(np.argsort(come.number, kind="stable"))
-            which, numbers, step = self.pairs(-(-panes.span.most // self.workers))
+            come = come.chosen(order_of(come.number))
+            most = -(-panes.span.most // self.workers)
+            which, numbers, step = self.pairs(most)
+            windows_in_turn = _few_in_turn if len(come) * most <= FEW else _windows_in_turn
             for start in range(0, len(come), step):
-                found = _windows_in_turn(
+                found = windows_in_turn(
                     come.number,
                     start,
                     start + step,
@@ -245,3 +248,8 @@ def _windows_in_turn(  # type: ignore[no-untyped-def]
             numbers[found] = window
             found += 1
     return found
+
+
+@held
+def _few_in_turn(*arguments):  # type: ignore[no-untyped-def]
+    return _windows_in_turn(*arguments)

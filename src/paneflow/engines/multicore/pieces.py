@@ -15,11 +15,10 @@ import numpy as np
 from paneflow.aggregates.kernels import Shape, kernel
 from paneflow.aggregates.operator import Array, Partials
 from paneflow.engines.multicore.cells import Contents
-from paneflow.engines.multicore.holding import FEW, held, taken
+from paneflow.engines.multicore.holding import FEW, held, order_of, taken
 from paneflow.engines.multicore.panes import Panes
 from paneflow.engines.multicore.question import Question, Span
 from paneflow.engines.multicore.tracing import combining
-from paneflow.slicing.ordering import stable_order
 
 PIECES = 8
 """About how many pieces of a window are dealt out."""
@@ -50,22 +49,20 @@ class PartsOf:
         """Parts of the windows with numbers before < w <= now, which may differ by key."""
         n = len(panes)
         # A PU meets panes in the order of their numbers, and holds them in it.
-        order = stable_order([panes.key], n)
-        if order is not None:
-            panes = panes.chosen(order)
-        starts = np.append(_starts(panes.key, panes.number // pieces.together), n)
+        panes = panes.chosen(order_of(panes.key))
+        few = n <= FEW
+        starts = np.empty(n + 1, np.int64)
+        begin = _begin_few if few else _begin
+        starts = starts[: begin(panes.key, panes.number, pieces.together, starts) + 1]
         span = (*pieces.numbers, pieces.together, pieces.parts)
-        list_parts = _list_few_parts if n <= FEW else _list_parts
+        list_parts = _list_few_parts if few else _list_parts
         out = np.zeros(0, np.int64), np.zeros(0, np.int64)
         found = list_parts(panes.number, panes.key, starts, span, before, now, *out)
         out = np.empty(found, np.int64), np.empty(found, np.int64)
         list_parts(panes.number, panes.key, starts, span, before, now, *out)
         number, at = out
-        first, last = _twice(panes.first), _twice(panes.last)
-        lengths = np.diff(starts)
-        # Up to a pane, a piece begins where it begins; from a pane on, it ends where it ends.
-        first[:n] = np.repeat(panes.first[starts[:-1]], lengths)
-        last[n:] = np.repeat(panes.last[starts[1:] - 1], lengths)
+        first, last = np.empty(2 * n, np.int64), np.empty(2 * n, np.int64)
+        (_bound_few if few else _bound)(panes.first, panes.last, starts, first, last)
         return Contents(
             number,
             taken(panes.key, at % n) if n else at,
@@ -83,9 +80,12 @@ class PartsOf:
         """Partials up to each pane of its piece, and behind them those from each pane on."""
         operator, held = self._question.operators[k], panes.partials[k]
         scanned = operator.empty(2 * len(panes))
-        neighbours = np.arange(max(len(panes) - 1, 0))
-        with combining(operator, neighbours, neighbours + 1, held, held):
+        try:
             self._scan[k](starts, *held, *scanned)
+        except Exception:
+            neighbours = np.arange(max(len(panes) - 1, 0))
+            with combining(operator, neighbours, neighbours + 1, held, held):
+                raise
         return scanned
 
 
@@ -110,22 +110,35 @@ def scan_loop(shape: Shape) -> str:
         """
 
 
-def _starts(key: Array, piece: Array) -> Array:
-    """Where each piece of each key begins."""
-    begins = np.ones(len(key), np.bool_)
-    begins[1:] = (key[1:] != key[:-1]) | (piece[1:] != piece[:-1])
-    return np.flatnonzero(begins)
-
-
-def _twice(values: Array) -> Array:
-    return np.concatenate([values, values])
-
-
 def _sums(values: Array, starts: Array) -> Array:
     """Sums up to each pane of its piece, and behind them from each pane on."""
     sums = np.empty(2 * len(values), np.int64)
     (_add_few_up if len(values) <= FEW else _add_up)(values, starts, sums)
     return sums
+
+
+@compiled
+def _begin(key, number, together, starts):  # type: ignore[no-untyped-def]
+    """Where each piece of each key begins, and the end; how many there are."""
+    found = 0
+    for i in range(len(key)):
+        if i == 0 or key[i] != key[i - 1] or number[i] // together != number[i - 1] // together:
+            starts[found] = i
+            found += 1
+    starts[found] = len(key)
+    return found
+
+
+@compiled
+def _bound(pane_first, pane_last, starts, first, last):  # type: ignore[no-untyped-def]
+    """Up to a pane, a piece begins where it begins; from a pane on, it ends where it ends."""
+    n = len(pane_first)
+    for piece in range(len(starts) - 1):
+        for i in range(starts[piece], starts[piece + 1]):
+            first[i] = pane_first[starts[piece]]
+            last[i] = pane_last[i]
+            first[n + i] = pane_first[i]
+            last[n + i] = pane_last[starts[piece + 1] - 1]
 
 
 @compiled
@@ -175,3 +188,13 @@ def _add_few_up(*arguments):  # type: ignore[no-untyped-def]
 @held
 def _list_few_parts(*arguments):  # type: ignore[no-untyped-def]
     return _list_parts(*arguments)
+
+
+@held
+def _begin_few(*arguments):  # type: ignore[no-untyped-def]
+    return _begin(*arguments)
+
+
+@held
+def _bound_few(*arguments):  # type: ignore[no-untyped-def]
+    _bound(*arguments)
