@@ -17,7 +17,7 @@ Figures = dict[str, Any]
 # about a second, in batches that are long beside what a message costs, and many beside the PUs.
 SIZES: dict[str, tuple[tuple[int, int], tuple[int, int]]] = {
     HASH.name: ((40_000, 1000), (40_000, 1000)),
-    RRCP.name: ((2000, 100), (100_000, 1000)),
+    RRCP.name: ((2000, 100), (500_000, 5000)),
     RR.name: ((20_000, 1000), (100_000, 1000)),
 }
 

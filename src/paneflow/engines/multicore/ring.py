@@ -17,6 +17,7 @@ from typing import Generic, TypeVar
 import numba
 import numpy as np
 
+from paneflow.engines.multicore.holding import held
 from paneflow.merging.atomics import add, observe
 
 Message = TypeVar("Message")
@@ -27,7 +28,7 @@ SPINS = 2000
 compiled = numba.njit(nogil=True, cache=True)
 
 
-@compiled
+@held
 def _count(cells):  # type: ignore[no-untyped-def]
     add(cells, 0, 1)
 
