@@ -89,12 +89,15 @@ def run(quick: bool) -> tuple[Figures, list[Sheet]]:
 
 
 def targets(figures: Figures) -> Iterator[tuple[bool, str]]:
-    """Both models give about as many results."""
+    """The paper finds the same rate with both models (section 5.2): within a factor of two."""
     for name, row in figures.items():
         if "active" in row["found"]:
             for workers, active in row["found"]["active"].items():
                 ratio = row["found"]["agnostic"][workers] / active
-                yield 0.7 < ratio < 1.4, f"{name}, {workers}: agnostic is {ratio:.2f} of active"
+                yield (
+                    0.5 < ratio < 2,
+                    f"{name}, {workers}: agnostic is {ratio:.2f} of active (0.5-2)",
+                )
 
 
 def draw(figures: Figures) -> None:

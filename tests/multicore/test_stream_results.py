@@ -15,6 +15,7 @@ import pytest
 
 import paneflow as pf
 from paneflow import aggregates as A, windows as W
+from paneflow.slicing.stream import OpenWindows
 
 SUM = {"sum": A.sum("v")}
 
@@ -189,6 +190,30 @@ def test_incomplete_windows_are_not_given_at_the_end(strategy: str) -> None:
         stream.push([{"t": t, "v": 1} for t in range(5)])
         stream.finish()
         assert [row["seq"] for row in rows_of(stream)] == [0, 1]
+
+
+@pytest.mark.parametrize("strategy", ["auto", "active"])
+def test_time_windows_are_looked_for_only_when_one_may_have_ended(
+    strategy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each look goes over all events that are held: 3 windows end in 30 pushes."""
+    looks = []
+    advance = OpenWindows.advance
+
+    def counted(self: OpenWindows, *arguments: Any) -> Any:
+        looks.append(arguments)
+        return advance(self, *arguments)
+
+    monkeypatch.setattr(OpenWindows, "advance", counted)
+    query = pf.Query(W.tumbling(10), {"median": A.median("v")}, time="t")
+    with query.open(strategy=strategy) as stream:
+        for t in range(30):
+            stream.push([{"t": t, "v": t}])
+            settled(stream)
+        assert [row["median"] for row in next_rows(stream, 2)] == [4.5, 14.5]
+        stream.finish()
+        assert [row["median"] for row in rows_of(stream)] == [24.5]
+    assert len(looks) <= 7
 
 
 def test_sessions_are_numbered() -> None:

@@ -21,7 +21,7 @@ from paneflow.engines.multicore.keys import KeyCodes
 from paneflow.engines.multicore.passing import NEVER
 from paneflow.engines.multicore.replaying import answering
 from paneflow.slicing.stream import Held, OpenWindows
-from paneflow.windows import Session
+from paneflow.windows import Session, Sliding
 
 if TYPE_CHECKING:
     from paneflow.query import Query
@@ -48,7 +48,8 @@ class ByTable:
     @property
     def held(self) -> int:
         """How many slices and events are remembered."""
-        return int(self._held.slices.num_rows + self._held.events.num_rows)
+        fresh = sum(table.num_rows for table in self._fresh)
+        return int(self._held.slices.num_rows + self._held.events.num_rows + fresh)
 
     def copy(self) -> ByTable:
         """As it is now."""
@@ -64,7 +65,7 @@ class ByTable:
 
     def advance(self, watermark: int, arrived: float) -> Rows | None:
         """The windows that are final at the watermark, if there are any."""
-        if watermark == NEVER or self._keys is None:
+        if watermark == NEVER or self._keys is None or not self._due(watermark):
             return None
         kept = self._held.events.select(self._schema.names)
         came = pa.concat_tables([kept, *self._fresh])
@@ -79,6 +80,14 @@ class ByTable:
         if table.num_rows == 0:
             return None
         return self._as_rows(table.combine_chunks(), self._keys, arrived)
+
+    def _due(self, watermark: int) -> bool:
+        """Whether a window may have ended: only of time windows is it known beforehand."""
+        before = self._before
+        return before is None or any(
+            not isinstance(w, Sliding) or _ended(w, watermark + 1) > _ended(w, before)
+            for w in self._query.windows.values()
+        )
 
     def _as_rows(self, table: pa.Table, keys: KeyCodes, arrived: float) -> Rows:
         window = table.column("window").cast(pa.string()).combine_chunks().dictionary_encode()
@@ -111,6 +120,11 @@ class ByTable:
         sizes = np.diff(np.append(first, len(of)))
         seq[mine] = counted[of] + np.arange(len(of)) - np.repeat(first, sizes)
         counted[of[first]] += sizes
+
+
+def _ended(window: Sliding, tick: int) -> int:
+    """The number of the last window that ends at a tick or before it."""
+    return (tick - window.offset.value - window.range.value) // window.slide.value
 
 
 def _one(column: pa.ChunkedArray) -> pa.Array:

@@ -8,17 +8,45 @@ give it up for.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from types import FunctionType
+from typing import Any
 
 import numba
 import numpy as np
 
 from paneflow.aggregates.operator import Array
 
-held = numba.njit(cache=True)
-
 FEW = 4096
 """Steps of some nanoseconds that are not worth giving the lock up for."""
+
+held = numba.njit(cache=True)
+"""Compiles a function that always keeps the lock."""
+
+
+class Loop:
+    """A compiled loop that keeps the lock if it is short: it is told how many steps it takes.
+
+    >>> @Loop
+    ... def total(values):
+    ...     found = 0
+    ...     for value in values:
+    ...         found += value
+    ...     return found
+    >>> total(3, np.arange(3))
+    3
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        assert isinstance(function, FunctionType)
+        # Numba keeps what it has compiled by the function's name, whether or not it gives up.
+        short = FunctionType(function.__code__, function.__globals__, function.__name__)
+        short.__qualname__ = f"{function.__qualname__}_short"
+        self._long = numba.njit(nogil=True, cache=True)(function)
+        self._short = numba.njit(cache=True)(short)
+
+    def __call__(self, steps: int, *arguments: Any) -> Any:
+        return (self._short if steps <= FEW else self._long)(*arguments)
 
 
 def taken(column: Array, which: Array) -> Array:
@@ -28,6 +56,13 @@ def taken(column: Array, which: Array) -> Array:
         return some
     out = np.empty(len(which), column.dtype)
     _take(column, which, out)
+    return out
+
+
+def taken_across(table: Array, which: Array) -> Array:
+    """Some cells of all rows of a table, by their places."""
+    out = np.empty((len(table), len(which)), table.dtype)
+    _take_across(out.size, table, which, out)
     return out
 
 
@@ -47,6 +82,11 @@ def put(column: Array, target: Array, at: int) -> None:
         _put(column, target, at)
 
 
+def put_across(table: Array, target: Array, at: int) -> None:
+    """Write a table's rows into those of another, from a place on."""
+    _put_across(table.size, table, target, at)
+
+
 def concatenated(columns: Sequence[Array]) -> Array:
     """Columns one behind the other."""
     total = sum(map(len, columns))
@@ -57,6 +97,16 @@ def concatenated(columns: Sequence[Array]) -> Array:
     for column in columns:
         _put(column, out, at)
         at += len(column)
+    return out
+
+
+def concatenated_across(tables: Sequence[Array]) -> Array:
+    """Tables side by side: each row of all of them in one."""
+    out = np.empty((len(tables[0]), sum(table.shape[1] for table in tables)), tables[0].dtype)
+    at = 0
+    for table in tables:
+        put_across(table, out, at)
+        at += table.shape[1]
     return out
 
 
@@ -74,6 +124,13 @@ def _take(column, which, out):  # type: ignore[no-untyped-def]
         out[i] = column[which[i]]
 
 
+@Loop
+def _take_across(table, which, out):  # type: ignore[no-untyped-def]
+    for row in range(len(table)):
+        for i in range(len(which)):
+            out[row, i] = table[row, which[i]]
+
+
 @held
 def _mark(mask, mark, places):  # type: ignore[no-untyped-def]
     found = 0
@@ -89,6 +146,30 @@ def _put(column, target, at):  # type: ignore[no-untyped-def]
         target[at + i] = column[i]
 
 
+@Loop
+def _put_across(table, target, at):  # type: ignore[no-untyped-def]
+    for row in range(len(table)):
+        for i in range(table.shape[1]):
+            target[row, at + i] = table[row, i]
+
+
 @held
 def _order(values):  # type: ignore[no-untyped-def]
-    return np.argsort(values, kind="mergesort")
+    if len(values) == 0:
+        return np.empty(0, np.int64)
+    least = values.min()
+    span = values.max() - least + 1
+    if span <= 0 or span > 8 * len(values):
+        return np.argsort(values, kind="mergesort")
+    # Values lie close together: count them, then each knows its place.
+    places = np.zeros(span + 1, np.int64)
+    for value in values:
+        places[value - least + 1] += 1
+    for k in range(span):
+        places[k + 1] += places[k]
+    order = np.empty(len(values), np.int64)
+    for i in range(len(values)):
+        k = values[i] - least
+        order[places[k]] = i
+        places[k] += 1
+    return order

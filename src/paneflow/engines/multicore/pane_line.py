@@ -30,14 +30,14 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import numba
 import numpy as np
 
 from paneflow.aggregates.operator import Array
-from paneflow.engines.multicore.cells import Cells, Contents, joined
+from paneflow.engines.multicore.cells import Cells
 from paneflow.engines.multicore.collecting import Collector
+from paneflow.engines.multicore.contents import Contents, joined
 from paneflow.engines.multicore.contract import Batch, Pauses
-from paneflow.engines.multicore.holding import FEW, held, order_of, taken
+from paneflow.engines.multicore.holding import Loop, order_of, taken
 from paneflow.engines.multicore.panes import Dealer, Share
 from paneflow.engines.multicore.pieces import PartsOf, Pieces
 from paneflow.engines.multicore.question import NEVER, Question, Span
@@ -46,8 +46,6 @@ from paneflow.engines.multicore.ring import Ring
 from paneflow.engines.multicore.topology import Topology, under_way
 from paneflow.engines.multicore.unit import Crew
 from paneflow.engines.multicore.work import Work
-
-compiled = numba.njit(nogil=True, cache=True)
 
 
 class Ended:
@@ -84,11 +82,11 @@ class Ended:
         self.now[keys] = np.maximum((counted - self._span.range) // self._span.slide, -1)
         self._changed = keys
 
-    def concerned(self, key: Array) -> Array | slice:
-        """Which panes may be in windows that have just ended, by their keys."""
+    def concerned(self, panes: Contents) -> Contents:
+        """Those panes that may be in windows that have just ended."""
         if not self._span.by_count:
-            return slice(None)
-        return np.flatnonzero(self.now[key] > self.before[key])
+            return panes
+        return panes.chosen(np.flatnonzero(self.now[panes.key] > self.before[panes.key]))
 
 
 class PaneLineUnit(Collector):
@@ -146,13 +144,14 @@ class PaneLineUnit(Collector):
     def _parts(self, panes: Pieces, cells: Cells, ended: Ended) -> Contents:
         """What my panes add to windows that have just ended; panes no longer needed are dropped."""
         held = cells.contents()
-        concerned = held.chosen(ended.concerned(held.key))
+        concerned = ended.concerned(held)
         parts = self._parts_of(panes, concerned, ended.before, ended.now)
         self.counts["window_updates"] += 2 * len(concerned)
         self.counts["windows_found"] += len(parts)
         over = np.empty(len(held), np.bool_)
-        done_with = _done_with_few if len(held) <= FEW else _done_with
-        done_with(held.number, held.key, panes.per_slide, ended.now, panes.span.by_count, over)
+        _done_with(
+            len(held), held.number, held.key, panes.per_slide, ended.now, panes.span.by_count, over
+        )
         cells.remove(over)
         return parts
 
@@ -198,13 +197,8 @@ class PaneLine(Topology):
             unit.shares.put(share)
 
 
-@compiled
+@Loop
 def _done_with(number, key, per_slide, now, by_count, over):  # type: ignore[no-untyped-def]
     """Which panes lie in no window that is still open."""
     for i in range(len(number)):
         over[i] = number[i] // per_slide <= now[key[i] if by_count else 0]
-
-
-@held
-def _done_with_few(*arguments):  # type: ignore[no-untyped-def]
-    _done_with(*arguments)

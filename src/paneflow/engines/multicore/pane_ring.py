@@ -22,13 +22,13 @@ from collections import deque
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numba
 import numpy as np
 
-from paneflow.engines.multicore.cells import Cells, Contents, joined
+from paneflow.engines.multicore.cells import Cells
 from paneflow.engines.multicore.collecting import Holder
+from paneflow.engines.multicore.contents import Contents, joined
 from paneflow.engines.multicore.contract import Batch, Pauses, Rows
-from paneflow.engines.multicore.holding import FEW, held, order_of
+from paneflow.engines.multicore.holding import Loop, order_of
 from paneflow.engines.multicore.panes import Dealer, Panes, Share
 from paneflow.engines.multicore.question import Question
 from paneflow.engines.multicore.results import ResultSet, ended_by
@@ -36,8 +36,6 @@ from paneflow.engines.multicore.ring import Ring
 from paneflow.engines.multicore.topology import SPARE, Topology, under_way
 from paneflow.engines.multicore.unit import Crew
 from paneflow.engines.multicore.work import Work
-
-compiled = numba.njit(nogil=True, cache=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,9 +157,9 @@ class PaneRingUnit(Holder):
             come = come.chosen(order_of(come.number))
             most = -(-panes.span.most // self.workers)
             which, numbers, step = self.pairs(most)
-            windows_in_turn = _few_in_turn if len(come) * most <= FEW else _windows_in_turn
             for start in range(0, len(come), step):
-                found = windows_in_turn(
+                found = _windows_in_turn(
+                    min(step, len(come) - start) * most,
                     come.number,
                     start,
                     start + step,
@@ -234,7 +232,7 @@ class PaneRing(Topology):
             unit.shares.put(share)
 
 
-@compiled
+@Loop
 def _windows_in_turn(  # type: ignore[no-untyped-def]
     pane, start, end, span, rank, workers, which, numbers
 ):
@@ -248,8 +246,3 @@ def _windows_in_turn(  # type: ignore[no-untyped-def]
             numbers[found] = window
             found += 1
     return found
-
-
-@held
-def _few_in_turn(*arguments):  # type: ignore[no-untyped-def]
-    return _windows_in_turn(*arguments)

@@ -11,18 +11,15 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 
 from paneflow.aggregates.operator import Array
-from paneflow.engines.multicore.cells import Contents
+from paneflow.engines.multicore.contents import Contents
 from paneflow.engines.multicore.contract import Batch
-from paneflow.engines.multicore.holding import FEW, held
+from paneflow.engines.multicore.holding import Loop
 from paneflow.engines.multicore.question import NEVER, Events, Question, Span
 from paneflow.engines.multicore.topology import part
 from paneflow.engines.multicore.work import Work
-
-compiled = numba.njit(nogil=True, cache=True)
 
 
 class Panes:
@@ -108,8 +105,8 @@ class Dealer:
         numbers = np.empty(len(batch), np.int64)
         starts = np.zeros(self._workers + 2, np.int64)
         order = np.empty(len(batch), np.int64)
-        deal_out = _deal_few_out if len(batch) <= FEW else _deal_out
-        deal_out(
+        _deal_out(
+            len(batch),
             work.ticks(panes.span),
             batch.key,
             (panes.span.slide, panes.span.offset),
@@ -135,7 +132,7 @@ class Dealer:
         return dealt
 
 
-@compiled
+@Loop
 def _deal_out(  # type: ignore[no-untyped-def]
     ticks, key, span, cuts, used, together, spread, workers, numbers, starts, order
 ):
@@ -166,8 +163,3 @@ def _deal_out(  # type: ignore[no-untyped-def]
     for i in range(len(ticks)):
         order[places[owners[i]]] = i
         places[owners[i]] += 1
-
-
-@held
-def _deal_few_out(*arguments):  # type: ignore[no-untyped-def]
-    _deal_out(*arguments)

@@ -9,21 +9,26 @@ is then looked up and not computed. This is the two-scan of SBA (Zhang, Akbarini
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from paneflow.aggregates.kernels import Shape, kernel
 from paneflow.aggregates.operator import Array, Partials
-from paneflow.engines.multicore.cells import Contents
-from paneflow.engines.multicore.holding import FEW, held, order_of, taken
+from paneflow.engines.multicore.contents import (
+    COUNTS,
+    FIRST,
+    KEY,
+    LAST,
+    NUMBER,
+    ROWS,
+    Contents,
+)
+from paneflow.engines.multicore.holding import FEW, Loop, order_of, put, taken, taken_across
 from paneflow.engines.multicore.panes import Panes
 from paneflow.engines.multicore.question import Question, Span
 from paneflow.engines.multicore.tracing import combining
 
 PIECES = 8
 """About how many pieces of a window are dealt out."""
-
-compiled = numba.njit(nogil=True, cache=True)
 
 
 class Pieces(Panes):
@@ -44,37 +49,39 @@ class PartsOf:
     def __init__(self, question: Question) -> None:
         self._question = question
         self._scan = [kernel(op, "scan", scan_loop) for op in question.operators]
+        self._numbers, self._places = (np.empty(FEW, np.int64) for _ in range(2))
 
     def __call__(self, pieces: Pieces, panes: Contents, before: Array, now: Array) -> Contents:
         """Parts of the windows with numbers before < w <= now, which may differ by key."""
         n = len(panes)
         # A PU meets panes in the order of their numbers, and holds them in it.
         panes = panes.chosen(order_of(panes.key))
-        few = n <= FEW
         starts = np.empty(n + 1, np.int64)
-        begin = _begin_few if few else _begin
-        starts = starts[: begin(panes.key, panes.number, pieces.together, starts) + 1]
-        span = (*pieces.numbers, pieces.together, pieces.parts)
-        list_parts = _list_few_parts if few else _list_parts
-        out = np.zeros(0, np.int64), np.zeros(0, np.int64)
-        found = list_parts(panes.number, panes.key, starts, span, before, now, *out)
-        out = np.empty(found, np.int64), np.empty(found, np.int64)
-        list_parts(panes.number, panes.key, starts, span, before, now, *out)
-        number, at = out
-        first, last = np.empty(2 * n, np.int64), np.empty(2 * n, np.int64)
-        (_bound_few if few else _bound)(panes.first, panes.last, starts, first, last)
+        starts = starts[: _begin(n, panes.fields, pieces.together, starts) + 1]
+        number, at = self._listed(pieces, panes, starts, before, now)
+        scans = np.empty((len(panes.fields), 2 * n), np.int64)
+        _scan_fields(scans.size, panes.fields, starts, scans)
+        fields = taken_across(scans, at)
+        put(number, fields[NUMBER], 0)
         return Contents(
-            number,
-            taken(panes.key, at % n) if n else at,
-            taken(_sums(panes.rows, starts), at),
-            taken(first, at),
-            taken(last, at),
-            [taken(_sums(counts, starts), at) for counts in panes.counts],
+            fields,
             [
                 tuple(taken(column, at) for column in self._scanned(k, panes, starts))
                 for k in range(len(self._scan))
             ],
         )
+
+    def _listed(
+        self, pieces: Pieces, panes: Contents, starts: Array, before: Array, now: Array
+    ) -> tuple[Array, Array]:
+        """The parts of windows by their number, and where in the scans they are."""
+        span = (*pieces.numbers, pieces.together, pieces.parts)
+        while True:
+            out = self._numbers, self._places
+            found = _list_parts(len(panes), panes.fields, starts, span, before, now, *out)
+            if found <= len(self._numbers):
+                return self._numbers[:found], self._places[:found]
+            self._numbers, self._places = (np.empty(2 * found, np.int64) for _ in range(2))
 
     def _scanned(self, k: int, panes: Contents, starts: Array) -> Partials:
         """Partials up to each pane of its piece, and behind them those from each pane on."""
@@ -110,16 +117,10 @@ def scan_loop(shape: Shape) -> str:
         """
 
 
-def _sums(values: Array, starts: Array) -> Array:
-    """Sums up to each pane of its piece, and behind them from each pane on."""
-    sums = np.empty(2 * len(values), np.int64)
-    (_add_few_up if len(values) <= FEW else _add_up)(values, starts, sums)
-    return sums
-
-
-@compiled
-def _begin(key, number, together, starts):  # type: ignore[no-untyped-def]
+@Loop
+def _begin(fields, together, starts):  # type: ignore[no-untyped-def]
     """Where each piece of each key begins, and the end; how many there are."""
+    key, number = fields[KEY], fields[NUMBER]
     found = 0
     for i in range(len(key)):
         if i == 0 or key[i] != key[i - 1] or number[i] // together != number[i - 1] // together:
@@ -129,36 +130,35 @@ def _begin(key, number, together, starts):  # type: ignore[no-untyped-def]
     return found
 
 
-@compiled
-def _bound(pane_first, pane_last, starts, first, last):  # type: ignore[no-untyped-def]
+@Loop
+def _scan_fields(fields, starts, scans):  # type: ignore[no-untyped-def]
     """Up to a pane, a piece begins where it begins; from a pane on, it ends where it ends."""
-    n = len(pane_first)
+    n = fields.shape[1]
     for piece in range(len(starts) - 1):
-        for i in range(starts[piece], starts[piece + 1]):
-            first[i] = pane_first[starts[piece]]
-            last[i] = pane_last[i]
-            first[n + i] = pane_first[i]
-            last[n + i] = pane_last[starts[piece + 1] - 1]
+        begin, end = starts[piece], starts[piece + 1]
+        for i in range(begin, end):
+            scans[KEY, i] = scans[KEY, n + i] = fields[KEY, i]
+            scans[FIRST, i] = fields[FIRST, begin]
+            scans[LAST, i] = fields[LAST, i]
+            scans[FIRST, n + i] = fields[FIRST, i]
+            scans[LAST, n + i] = fields[LAST, end - 1]
+        for row in range(len(fields)):
+            if row == ROWS or row >= COUNTS:
+                total = 0
+                for i in range(begin, end):
+                    total += fields[row, i]
+                    scans[row, i] = total
+                total = 0
+                for i in range(end - 1, begin - 1, -1):
+                    total += fields[row, i]
+                    scans[row, n + i] = total
 
 
-@compiled
-def _add_up(values, starts, sums):  # type: ignore[no-untyped-def]
-    n = len(values)
-    for piece in range(len(starts) - 1):
-        total = 0
-        for i in range(starts[piece], starts[piece + 1]):
-            total += values[i]
-            sums[i] = total
-        total = 0
-        for i in range(starts[piece + 1] - 1, starts[piece] - 1, -1):
-            total += values[i]
-            sums[n + i] = total
-
-
-@compiled
-def _list_parts(pane, key, starts, span, before, now, number, at):  # type: ignore[no-untyped-def]
+@Loop
+def _list_parts(fields, starts, span, before, now, number, at):  # type: ignore[no-untyped-def]
     """Lists the parts of windows and where in the scans they are, if there is room; how many."""
     per_window, per_slide, lowest, together, parts = span
+    key, pane = fields[KEY], fields[NUMBER]
     n = len(pane)
     found = 0
     for piece in range(len(starts) - 1):
@@ -178,23 +178,3 @@ def _list_parts(pane, key, starts, span, before, now, number, at):  # type: igno
                     at[found] = hi - 1 if lo == begin else n + lo
                 found += 1
     return found
-
-
-@held
-def _add_few_up(*arguments):  # type: ignore[no-untyped-def]
-    _add_up(*arguments)
-
-
-@held
-def _list_few_parts(*arguments):  # type: ignore[no-untyped-def]
-    return _list_parts(*arguments)
-
-
-@held
-def _begin_few(*arguments):  # type: ignore[no-untyped-def]
-    return _begin(*arguments)
-
-
-@held
-def _bound_few(*arguments):  # type: ignore[no-untyped-def]
-    _bound(*arguments)

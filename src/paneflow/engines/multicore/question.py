@@ -97,9 +97,7 @@ class Question:
         }
         return Batch(none, none, columns, {}, 0.0)
 
-    def lower(
-        self, rows: Array, counts: list[Array], partials: list[Partials]
-    ) -> dict[str, Result]:
+    def lower(self, rows: Array, counts: Array, partials: list[Partials]) -> dict[str, Result]:
         """The results of many windows."""
         made: dict[str, Result] = {}
         for name, aggregate in self._aggregates.items():

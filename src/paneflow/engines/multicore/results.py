@@ -6,19 +6,18 @@ the order of their ends, whatever the PUs' speed (section 5.1.2 of the thesis).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-import numba
 import numpy as np
 import pyarrow as pa
 
 from paneflow.aggregates.operator import Array
-from paneflow.engines.multicore.cells import Cells, Contents
+from paneflow.engines.multicore.cells import Cells
+from paneflow.engines.multicore.contents import Contents
 from paneflow.engines.multicore.contract import Result, Rows
+from paneflow.engines.multicore.holding import Loop
 from paneflow.engines.multicore.question import Question, Span
 from paneflow.engines.multicore.work import Work
-
-compiled = numba.njit(nogil=True, cache=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +77,8 @@ def joined(question: Question, work: Work, parts: list[Rows]) -> Rows:
     if not parts:
         nothing = Cells(question).contents().chosen(np.zeros(0, np.int64))
         return as_rows(question, question.spans[0], nothing, work)
+    if len(parts) == 1:
+        return replace(parts[0], arrived=work.arrived, passed=question.passed(work.limit))
     return Rows(
         np.concatenate([rows.label for rows in parts]),
         np.concatenate([rows.key for rows in parts]),
@@ -141,13 +142,13 @@ class Expiry:
             reached = max(self._reached[k], span.ended(work.limit))
             if work.events is not None:
                 first_end = span.range + span.offset
-                reached = _reach(work.events.t, self._reached[k], first_end, span.slide)
+                reached = _reach(len(work), work.events.t, self._reached[k], first_end, span.slide)
             due |= reached > self._reached[k]
             self._reached[k] = reached
         return due
 
 
-@compiled
+@Loop
 def _reach(times, reached, first_end, slide):  # type: ignore[no-untyped-def]
     for t in times:
         reached = max(reached, (t - first_end) // slide)

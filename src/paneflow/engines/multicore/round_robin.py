@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import numba
-
 from paneflow.aggregates.operator import Array
 from paneflow.engines.multicore.collecting import Responsible
+from paneflow.engines.multicore.holding import Loop
 from paneflow.engines.multicore.line import Line, LineUnit
 from paneflow.engines.multicore.question import Span
 
-compiled = numba.njit(nogil=True, cache=True)
 
-
-@compiled
+@Loop
 def every_pth(ticks, start, end, span, rank, workers, which, numbers):  # type: ignore[no-untyped-def]
     """Pairs of event and window, of the windows that belong to a PU in turn; how many."""
     reach, slide, offset, lowest = span
@@ -47,8 +44,17 @@ class InTurn(Responsible):
         which: Array,
         numbers: Array,
     ) -> int:
+        steps = min(end, len(ticks)) - start
         found: int = every_pth(
-            ticks, start, end, span.numbers, self.rank, self.workers, which, numbers
+            steps * (span.most // self.workers + 1),
+            ticks,
+            start,
+            end,
+            span.numbers,
+            self.rank,
+            self.workers,
+            which,
+            numbers,
         )
         return found
 
