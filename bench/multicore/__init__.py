@@ -1,4 +1,4 @@
-"""The multicore engine: the thesis' settings, latency, a model of more cores, the trading query.
+"""The multicore engine: settings of the thesis, latency, a model of more cores, trading, pushes.
 
 The settings are those of table 16 of the thesis that the topologies come from; the trading query
 is that of the worker models' paper. Each part has a file of its own.
@@ -6,10 +6,16 @@ is that of the worker models' paper. Each part has a file of its own.
 
 from __future__ import annotations
 
-from bench.multicore import latency, makespan, settings, trading
+from bench.multicore import latency, makespan, pushes, settings, trading
 from bench.parts import run_parts
 
-PARTS = {"settings": settings, "latency": latency, "makespan": makespan, "trading": trading}
+PARTS = {
+    "settings": settings,
+    "latency": latency,
+    "makespan": makespan,
+    "trading": trading,
+    "pushes": pushes,
+}
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -48,6 +48,20 @@ def draw_latency(figures: Mapping[str, Any]) -> None:
     saved(picture, [panel], "multicore-latency", 6)
 
 
+def draw_pushes(figures: Mapping[str, Any]) -> None:
+    """Events a second by the length of a batch, beside the same events as a table."""
+    picture, (panel,) = opened(1, 8)
+    lengths = [int(length) for length in figures]
+    for what, label, name in (
+        ("events/s", "pushed", "pane_line"),
+        ("table", "over a table", "round_robin"),
+    ):
+        points = [row[what] for row in figures.values()]
+        panel.plot(lengths, points, color=COLOURS[name], marker="o", label=label)
+    panel.set(xscale="log", yscale="log", xlabel="events in a batch", ylabel="events/s")
+    saved(picture, [panel], "multicore-pushes", 2)
+
+
 def draw_makespan(figures: Mapping[str, Any]) -> None:
     """The model's events a second for many PUs, with the measured ones as dots."""
     picture, panels = opened(len(figures["model"]), 4.6)

@@ -48,26 +48,18 @@ def _asking(purpose: int) -> Any:
     return ask
 
 
-_ask_to_read, _ask_to_write = _asking(READ), _asking(WRITE)
+def _line_by_line(ask: Any) -> Any:
+    def typed(column, start, count):  # type: ignore[no-untyped-def]
+        step = LINE // column.dtype.bitwidth * 8
+
+        def compiled(column, start, count):  # type: ignore[no-untyped-def]
+            for i in range(start, min(start + count, len(column)), step):
+                ask(column, i)
+
+        return compiled
+
+    return typed
 
 
-@overload(soon_read)
-def _soon_read(column, start, count):  # type: ignore[no-untyped-def]
-    step = LINE // column.dtype.bitwidth * 8
-
-    def compiled(column, start, count):  # type: ignore[no-untyped-def]
-        for i in range(start, min(start + count, len(column)), step):
-            _ask_to_read(column, i)
-
-    return compiled
-
-
-@overload(soon_written)
-def _soon_written(column, start, count):  # type: ignore[no-untyped-def]
-    step = LINE // column.dtype.bitwidth * 8
-
-    def compiled(column, start, count):  # type: ignore[no-untyped-def]
-        for i in range(start, min(start + count, len(column)), step):
-            _ask_to_write(column, i)
-
-    return compiled
+overload(soon_read)(_line_by_line(_asking(READ)))
+overload(soon_written)(_line_by_line(_asking(WRITE)))
