@@ -132,6 +132,11 @@ class Strategy(ABC):
     def advance(self, watermark: int) -> None:
         """No event earlier than the watermark will come: windows that end by it are final."""
 
+    @property
+    @abstractmethod
+    def idle(self) -> bool:
+        """Whether everything it was given has been worked on."""
+
     @abstractmethod
     def take(self) -> list[Rows]:
         """What has become final since, in order of `end` across calls; never waits."""

@@ -45,6 +45,7 @@ MOST_UNREAD = 2**19
 SMALL = 4096
 """Fewer events than this are worth a moment's wait for more."""
 MOMENT = 0.002
+"""Seconds that events wait so, at most."""
 FIRST_LOOK, SLOWEST_LOOK = 0.0002, 0.25
 """Seconds until the thread looks again what a strategy has finished: longer and longer."""
 PATIENCE = 10.0
@@ -69,7 +70,8 @@ class Core:
         self._passing = Passing(query)
         self._strategy = strategy(query, kinds, workers, pauses)
         self._latency = Histogram()
-        self._longest = STEP if strategy is Single else SHORT_STEP
+        self._alone = strategy is Single
+        self._longest = STEP if self._alone else SHORT_STEP
         self._length = min(FIRST_STEP, self._longest)
         # A stream may be collected, and abandoned, while this very thread holds the lock.
         self._lock = threading.RLock()
@@ -253,9 +255,13 @@ class Core:
                 self._work_comes.wait()
             if not (self._arrivals or self._leaving):
                 self._await_events(1, look if self._pending else None)
-            elif 0 < self._waiting < SMALL and not self._leaving:
+            elif self._alone and 0 < self._waiting < SMALL and not self._leaving:
                 # Events come faster than steps are done, but in small pushes.
                 self._await_events(SMALL, MOMENT)
+            if self._can_wait:
+                # Threads are at work, and will find all that comes meanwhile in one message.
+                self._await_events(SMALL, FIRST_LOOK)
+                return []
             taken, rows = [], 0
             while self._arrivals and rows + self._arrivals[0].rows <= self._length:
                 taken.append(self._arrivals.popleft())
@@ -263,6 +269,15 @@ class Core:
             self._waiting -= rows
             self._room_comes.notify_all()
         return taken
+
+    @property
+    def _can_wait(self) -> bool:
+        return (
+            0 < self._waiting < SMALL
+            and not self._leaving
+            and not self._strategy.idle
+            and time.perf_counter() - self._arrivals[0].arrived < MOMENT
+        )
 
     def _await_events(self, wanted: int, timeout: float | None) -> None:
         self._wanted = wanted

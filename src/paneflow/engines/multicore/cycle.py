@@ -133,13 +133,15 @@ class Cycle(Topology):
         self._check_open()
         work = self._arrivals.watermark(watermark)
         if work is not None:
-            self._send(work)
+            self._deliver(work)
             self._settle()
+            self._crew.help()
 
     def finish(self) -> None:
         self._check_open()
-        self._send(self._arrivals.end())
+        self._deliver(self._arrivals.end())
         self._settle()
+        self._crew.help()
         self._await_end()
 
     def _settle(self) -> None:

@@ -20,6 +20,8 @@ from paneflow.aggregates.operator import Array
 FEW = 4096
 """Steps of some nanoseconds that are not worth giving the lock up for."""
 
+_FIRST = np.arange(FEW)
+
 held = numba.njit(cache=True)
 """Compiles a function that always keeps the lock."""
 
@@ -47,6 +49,11 @@ class Loop:
 
     def __call__(self, steps: int, *arguments: Any) -> Any:
         return (self._short if steps <= FEW else self._long)(*arguments)
+
+
+def places(n: int) -> Array:
+    """0, 1, ... up to n."""
+    return _FIRST[:n] if n <= FEW else np.arange(n)
 
 
 def taken(column: Array, which: Array) -> Array:

@@ -37,7 +37,7 @@ from paneflow.engines.multicore.cells import Cells
 from paneflow.engines.multicore.collecting import Collector
 from paneflow.engines.multicore.contents import Contents, joined
 from paneflow.engines.multicore.contract import Batch, Pauses
-from paneflow.engines.multicore.holding import Loop, order_of, taken
+from paneflow.engines.multicore.holding import Loop, order_of, places, taken
 from paneflow.engines.multicore.panes import Dealer, Share
 from paneflow.engines.multicore.pieces import PartsOf, Pieces
 from paneflow.engines.multicore.question import NEVER, Question, Span
@@ -128,9 +128,7 @@ class PaneLineUnit(Collector):
         for mine, cells in zip(share.events, self._open, strict=True):
             if mine is not None:
                 events, numbers = mine
-                self.counts["pane_updates"] += cells.absorb(
-                    events, np.arange(len(numbers)), numbers
-                )
+                self.counts["pane_updates"] += cells.absorb(events, places(len(numbers)), numbers)
         if self.rightmost:
             self.counts["result_checks"] += len(share.work)
         over = [ended.advance(share.work) for ended in self._ended]

@@ -22,13 +22,11 @@ from collections import deque
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from paneflow.engines.multicore.cells import Cells
 from paneflow.engines.multicore.collecting import Holder
 from paneflow.engines.multicore.contents import Contents, joined
 from paneflow.engines.multicore.contract import Batch, Pauses, Rows
-from paneflow.engines.multicore.holding import Loop, order_of
+from paneflow.engines.multicore.holding import Loop, order_of, places
 from paneflow.engines.multicore.panes import Dealer, Panes, Share
 from paneflow.engines.multicore.question import Question
 from paneflow.engines.multicore.results import ResultSet, ended_by
@@ -101,9 +99,7 @@ class PaneRingUnit(Holder):
         for mine, cells in zip(share.events, self._open, strict=True):
             if mine is not None:
                 events, numbers = mine
-                self.counts["pane_updates"] += cells.absorb(
-                    events, np.arange(len(numbers)), numbers
-                )
+                self.counts["pane_updates"] += cells.absorb(events, places(len(numbers)), numbers)
 
     def _expire(self, work: Work) -> bool:
         """Push expired panes into my own queue, if the stream has passed the end of any pane."""

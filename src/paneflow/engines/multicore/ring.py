@@ -12,6 +12,7 @@ stream that is idle costs nothing.
 from __future__ import annotations
 
 import queue
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 import numba
@@ -41,9 +42,13 @@ def _listen(cells, heard, spins):  # type: ignore[no-untyped-def]
 
 
 class Bell:
-    """Rung by any thread, heard by one."""
+    """Rung by any thread, heard by one.
 
-    def __init__(self) -> None:
+    Who rings while that thread sleeps may see to things by himself: `instead` says whether he will.
+    """
+
+    def __init__(self, instead: Callable[[], bool] = lambda: False) -> None:
+        self._instead = instead
         self._rung = np.zeros(1, np.int64)
         self._asleep = False
         self._wake: queue.SimpleQueue[None] = queue.SimpleQueue()
@@ -57,13 +62,18 @@ class Bell:
     def ring(self) -> None:
         """Something has changed."""
         _count(self._rung)
-        if self._asleep:
-            self._asleep = False
-            self._wake.put(None)
+        if self._asleep and not self._instead():
+            self._rouse()
 
-    def wait(self, heard: int) -> None:
-        """Return once it has been rung more often than it was heard."""
-        if _listen(self._rung, heard, SPINS):
+    def wake(self) -> None:
+        """Something has changed that the thread must see to itself."""
+        _count(self._rung)
+        if self._asleep:
+            self._rouse()
+
+    def wait(self, heard: int, awake: bool = True) -> None:
+        """Return once it has been rung more often than it was heard; stays awake for a moment."""
+        if awake and _listen(self._rung, heard, SPINS):
             return
         self.waits += 1
         self._asleep = True
@@ -72,6 +82,10 @@ class Bell:
             self._wake.get()
             self._asleep = True
         self._asleep = False
+
+    def _rouse(self) -> None:
+        self._asleep = False
+        self._wake.put(None)
 
 
 class Ring(Generic[Message]):

@@ -115,6 +115,10 @@ class Single(Strategy):
         self._before = self._open.copy(), self._passing.copy()
         self._since = []
 
+    @property
+    def idle(self) -> bool:
+        return True
+
     def take(self) -> list[Rows]:
         rows, self._rows = self._rows, []
         return rows

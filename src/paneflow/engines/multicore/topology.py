@@ -84,18 +84,28 @@ class Topology(Crewed):
     def feed(self, batch: Batch) -> None:
         self._check_open()
         if len(batch):
-            self._send(self._arrivals.batch(batch), batch)
+            self._deliver(self._arrivals.batch(batch), batch)
 
     def advance(self, watermark: int) -> None:
         self._check_open()
         work = self._arrivals.watermark(watermark)
         if work is not None:
-            self._send(work)
+            self._deliver(work)
+
+    @property
+    def idle(self) -> bool:
+        return self._room.idle
 
     def finish(self) -> None:
         self._check_open()
-        self._send(self._arrivals.end())
+        self._deliver(self._arrivals.end())
         self._await_end()
+
+    def _deliver(self, work: Work, batch: Batch | None = None) -> None:
+        """Send a message, and work on it where PUs are left asleep."""
+        self._crew.weigh()
+        self._send(work, batch)
+        self._crew.help()
 
     def _settle(self) -> None:
         """Send what PUs need, beyond what they were sent, to work everything off."""

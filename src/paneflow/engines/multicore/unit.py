@@ -1,7 +1,11 @@
 """A processing unit (PU): one thread that works on the messages of its rings.
 
 Between two messages a PU holds the interpreter lock, on a message it runs compiled loops without
-it. An exception in one PU ends the work of all, but loses nothing: it is kept with the rank of its
+it. Where messages are so short that waking a thread takes longer than the work, threads are left
+asleep: who brings a message to such a PU does its work too, as soon as his own is done. So a short
+message goes through all PUs in one thread, and long ones keep all threads busy.
+
+An exception in one PU ends the work of all, but loses nothing: it is kept with the rank of its
 PU and the number of the message that it was working on. Everything before that message is still
 worked on and given out, nothing behind it; then the threads end, and the exception is raised where
 the stream is fed.
@@ -11,6 +15,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
@@ -21,6 +26,8 @@ from paneflow.engines.multicore.ring import Bell
 from paneflow.errors import PaneflowError
 
 NEVER = sys.maxsize
+SHORT = 0.0005
+"""Seconds that a PU works on a message, up to which another thread may do it."""
 
 COUNTED = (
     "tuples",
@@ -61,6 +68,9 @@ class Crew:
         self.finished = False
         self.failure: Failure | None = None
         self.units: list[Unit] = []
+        self.lends = False
+        """Whether PUs that are asleep are left asleep, and called instead."""
+        self.called: deque[Unit] = deque()
         self._failing = threading.Lock()
 
     def broken(self, seq: int) -> bool:
@@ -88,10 +98,23 @@ class Crew:
                 f"rows that were final before are kept"
             ) from error
 
+    def weigh(self) -> None:
+        """See whether messages are short by now."""
+        self.lends = all(unit.spent < SHORT for unit in self.units)
+
+    def help(self) -> None:
+        """Do what the PUs have to do that were called."""
+        while self.called:
+            try:
+                unit = self.called.popleft()
+            except IndexError:  # another thread was faster
+                return
+            unit.be_helped()
+
     def wake(self) -> None:
         """Let every thread look around."""
         for unit in self.units:
-            unit.bell.ring()
+            unit.bell.wake()
         self.feeder.ring()
 
     def stop(self) -> None:
@@ -106,13 +129,16 @@ class Unit(ABC):
     def __init__(self, crew: Crew, rank: int, pauses: Pauses | None) -> None:
         self.crew = crew
         self.rank = rank
-        self.bell = Bell()
+        self.bell = Bell(self._call)
         self.counts = dict.fromkeys(COUNTED, 0)
         self.applied = 0
         """Messages of the feeder's that are done with."""
         self.wake_at = 0
         """So many must be done with before the feeder wants to hear of another."""
+        self.spent = 0.0
+        """Seconds of work on a message, of late."""
         self._pauses = pauses
+        self._turn = threading.Lock()
         self.thread = threading.Thread(
             target=self._run, name=f"paneflow-{crew.name}-{rank}", daemon=True
         )
@@ -153,20 +179,55 @@ class Unit(ABC):
         """What it has done so far."""
         return UnitMetrics(self.rank, **self.counts, waits=self.bell.waits, depth=self.depth)
 
+    def be_helped(self) -> None:
+        """Let this thread do all that there is to do, unless another one is at it."""
+        while True:
+            heard = self.bell.rung
+            if not self._turn.acquire(blocking=False):
+                return  # whoever it is looks at the bell again
+            try:
+                while self._step():
+                    pass
+            finally:
+                self._turn.release()
+            if self.bell.rung == heard:
+                return
+
+    def _call(self) -> bool:
+        # After a failure every thread works off by itself what stands before it.
+        lent = self.crew.lends and self.crew.failure is None
+        if lent:
+            self.crew.called.append(self)
+        return lent
+
     def _run(self) -> None:
+        while True:
+            # In this order: who stops us rings afterwards, so we would not wait in vain.
+            heard = self.bell.rung
+            if self.crew.stopped:
+                return
+            with self._turn:
+                found = self._step()
+            self.crew.help()
+            if not found:
+                self.bell.wait(heard, awake=not self.crew.lends)
+
+    def _step(self) -> bool:
+        """A step by the thread whose turn it is; whether there was anything to do."""
+        if self.crew.stopped:
+            return False
         try:
-            while True:
-                # In this order: who stops us rings afterwards, so we would not wait in vain.
-                heard = self.bell.rung
-                if self.crew.stopped:
-                    return
-                self.pause()
-                if not self.step():
-                    self.bell.wait(heard)
+            self.pause()
+            before = time.thread_time()
+            found = self.step()
+            if found:
+                self.spent += (time.thread_time() - before - self.spent) / 4
+            return found
         except BaseException as error:
             # Not an error in what a message asks, but in the PU: nothing can be trusted any more.
             self.crew.fail(Failure(self.rank, error, -1))
             self.crew.stop()
+            return False
 
 
 class Room:
@@ -195,6 +256,13 @@ class Room:
                 if unit.applied < sent - self._most // 2:
                     self._crew.feeder.wait(heard)
             unit.wake_at = NEVER
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is under way."""
+        return all(
+            unit.applied == sent for unit, sent in zip(self._crew.units, self._sent, strict=True)
+        )
 
     def sent(self, rank: int) -> None:
         """A message is under way."""

@@ -112,6 +112,10 @@ class Farm(Crewed):
         self._watermark = watermark
         self._emit(None, watermark, self._passing.passed(watermark))
 
+    @property
+    def idle(self) -> bool:
+        return not len(self._gathering)
+
     def finish(self) -> None:
         self.advance(FOREVER)
         self._await_end()
