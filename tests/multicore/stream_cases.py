@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -104,14 +103,3 @@ def check(
     got, metrics = answer(case, r, strategy, workers, pauses)
     assert metrics.late == 0
     assert_same_rows(case.query, pa.concat_tables([expected.slice(0, 0), *got]), expected)
-
-
-def random_pauses(seed: int) -> Callable[[int], None]:
-    """Makes processing units sleep for a moment, now and then."""
-    r = random.Random(seed)
-
-    def pause(rank: int) -> None:
-        if r.random() < 0.05:
-            time.sleep(r.random() / 1000)
-
-    return pause

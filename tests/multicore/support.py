@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 import random
@@ -15,6 +16,7 @@ import pyarrow as pa
 
 import paneflow as pf
 from paneflow.aggregates.values import Kind
+from paneflow.engines.multicore import unit
 from paneflow.engines.multicore.auto import strategy_named
 from paneflow.engines.multicore.contract import Batch, Rows, Strategy
 from paneflow.slicing.columns import Column, read_column
@@ -156,6 +158,17 @@ def soon(running: Strategy, rows: int) -> list[Rows]:
         parts += running.take()
         time.sleep(0.001)
     return parts
+
+
+@contextlib.contextmanager
+def random_helping(r: random.Random) -> Iterator[None]:
+    """PUs that are asleep are never helped, or always, or if their messages are very short."""
+    before = unit.SHORT
+    unit.SHORT = r.choice([0.0, 0.0001, 1.0])
+    try:
+        yield
+    finally:
+        unit.SHORT = before
 
 
 def random_pauses(seed: int) -> Callable[[int], None]:

@@ -10,7 +10,8 @@ import pytest
 
 import paneflow as pf
 from paneflow.engines.multicore.auto import PLACES
-from tests.multicore.stream_cases import STREAMED, check, draw_stream, random_pauses
+from tests.multicore.stream_cases import STREAMED, check, draw_stream
+from tests.multicore.support import random_helping, random_pauses
 from tests.properties.cases import AGGREGATES
 
 MANY = int(os.environ.get("PANEFLOW_RANDOM_STREAMS", "10000"))
@@ -34,7 +35,8 @@ def draw_and_check(seed: object, strategy: str) -> bool:
     workers = r.randint(1, 9)
     pauses = random_pauses(r.randrange(10**6)) if r.random() < 0.5 else None
     try:
-        check(case, r, strategy, workers, pauses)
+        with random_helping(r):
+            check(case, r, strategy, workers, pauses)
     except pf.UnsupportedError:
         return False
     except Exception as error:

@@ -12,7 +12,15 @@ from hypothesis import given, settings, strategies as st
 
 import paneflow as pf
 from paneflow import aggregates as A, windows as W
-from tests.multicore.support import TOPOLOGIES, Fed, expected, random_pauses, run, soon
+from tests.multicore.support import (
+    TOPOLOGIES,
+    Fed,
+    expected,
+    random_helping,
+    random_pauses,
+    run,
+    soon,
+)
 from tests.properties.cases import Case, affine, draw_case
 from tests.properties.compare import assert_same_rows
 
@@ -48,7 +56,8 @@ def check(r: random.Random, case: Case, name: str) -> None:
         return
     cuts = [r.randint(0, len(fed)) for _ in range(r.choice([0, 2, 10, 40]))]
     pauses = random_pauses(r.randint(0, 10**6)) if r.random() < 0.4 else None
-    rows, _ = run(topology, fed, r.randint(1, 9), cuts, pauses, watermarks=r.random() < 0.5)
+    with random_helping(r):
+        rows, _ = run(topology, fed, r.randint(1, 9), cuts, pauses, watermarks=r.random() < 0.5)
     assert_same_rows(case.query, rows, expected(case.query, case.table))
 
 

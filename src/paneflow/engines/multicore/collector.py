@@ -104,7 +104,7 @@ class Collector:
             columns[f.name] if columns[f.name].type == f.type else columns[f.name].cast(f.type)
             for f in self._schema
         ]
-        return pa.table(arrays, schema=self._schema)
+        return pa.Table.from_arrays(arrays, schema=self._schema)
 
     def _result(self, aggregate: Aggregate, parts: list[Result], order: Array | None) -> pa.Array:
         if any(isinstance(part.values, pa.Array) for part in parts):

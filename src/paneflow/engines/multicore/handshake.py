@@ -13,10 +13,9 @@ import numba
 import numpy as np
 
 from paneflow.aggregates.operator import Array
+from paneflow.engines.multicore.holding import Loop
 from paneflow.engines.multicore.line import Line, LineUnit
 from paneflow.engines.multicore.question import Span
-
-compiled = numba.njit(nogil=True, cache=True)
 
 
 @numba.njit(nogil=True, inline="always")
@@ -29,7 +28,7 @@ def owner(window, key, workers):  # type: ignore[no-untyped-def]
     return np.int64((x ^ (x >> np.uint64(31))) >> np.uint64(33)) % workers
 
 
-@compiled
+@Loop
 def _mine(key, ticks, start, end, span, rank, workers, which, numbers):  # type: ignore[no-untyped-def]
     reach, slide, offset, lowest = span
     found, hashed = 0, 0
@@ -58,7 +57,16 @@ class HandshakeUnit(LineUnit):
         numbers: Array,
     ) -> int:
         found, hashed = _mine(
-            key, ticks, start, end, span.numbers, self.rank, self.workers, which, numbers
+            (min(end, len(ticks)) - start) * span.most,
+            key,
+            ticks,
+            start,
+            end,
+            span.numbers,
+            self.rank,
+            self.workers,
+            which,
+            numbers,
         )
         self.counts["hash_operations"] += hashed
         return int(found)

@@ -17,7 +17,7 @@ import numpy as np
 
 from paneflow.aggregates.operator import Array
 
-FEW = 4096
+FEW = 1 << 14
 """Steps of some nanoseconds that are not worth giving the lock up for."""
 
 _FIRST = np.arange(FEW)
@@ -28,6 +28,8 @@ held = numba.njit(cache=True)
 
 class Loop:
     """A compiled loop that keeps the lock if it is short: it is told how many steps it takes.
+
+    A call that takes no steps at all compiles it for calls of any length.
 
     >>> @Loop
     ... def total(values):
@@ -48,6 +50,8 @@ class Loop:
         self._short = numba.njit(cache=True)(short)
 
     def __call__(self, steps: int, *arguments: Any) -> Any:
+        if steps == 0:
+            self._long(*arguments)
         return (self._short if steps <= FEW else self._long)(*arguments)
 
 

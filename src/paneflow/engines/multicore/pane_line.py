@@ -185,6 +185,8 @@ class PaneLine(Topology):
             unit.left = units[rank - 1] if rank else None
         self._units = units
         panes = [Pieces(span) for span in self._question.spans]
+        for each in panes:
+            PartsOf(self._question).warm(each)
         together = [p.together for p in panes]
         self._dealer = Dealer(self._question, [*panes], together, True, workers)
 

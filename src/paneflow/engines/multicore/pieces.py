@@ -13,6 +13,7 @@ import numpy as np
 
 from paneflow.aggregates.kernels import Shape, kernel
 from paneflow.aggregates.operator import Array, Partials
+from paneflow.engines.multicore.cells import Cells
 from paneflow.engines.multicore.contents import (
     COUNTS,
     FIRST,
@@ -24,7 +25,7 @@ from paneflow.engines.multicore.contents import (
 )
 from paneflow.engines.multicore.holding import FEW, Loop, order_of, put, taken, taken_across
 from paneflow.engines.multicore.panes import Panes
-from paneflow.engines.multicore.question import Question, Span
+from paneflow.engines.multicore.question import NEVER, Question, Span
 from paneflow.engines.multicore.tracing import combining
 
 PIECES = 8
@@ -50,6 +51,11 @@ class PartsOf:
         self._question = question
         self._scan = [kernel(op, "scan", scan_loop) for op in question.operators]
         self._numbers, self._places = (np.empty(FEW, np.int64) for _ in range(2))
+
+    def warm(self, pieces: Pieces) -> None:
+        """Compile everything, by asking for the parts of no window."""
+        never = np.full(1, -NEVER)
+        self(pieces, Cells(self._question).take(), never, never)
 
     def __call__(self, pieces: Pieces, panes: Contents, before: Array, now: Array) -> Contents:
         """Parts of the windows with numbers before < w <= now, which may differ by key."""

@@ -117,19 +117,25 @@ class Events:
         self._batch = batch
         self.key = batch.key
         self.t = batch.t
+        self._counted: list[Array] | None = None
+        self._inputs: list[tuple[Array, ...]] | None = None
 
-    @functools.cached_property
+    @property
     def counted(self) -> list[Array]:
         """Which events have all values, for each set of columns that is counted."""
-        return [self._present(columns) for columns in self._question.counted]
+        if self._counted is None:
+            self._counted = [self._present(columns) for columns in self._question.counted]
+        return self._counted
 
-    @functools.cached_property
+    @property
     def inputs(self) -> list[tuple[Array, ...]]:
         """For each operator: which events it sees, and what it reads of them."""
-        return [
-            (self._present(op.columns), *(self._form(i.column, i.form) for i in op.inputs))
-            for op in self._question.operators
-        ]
+        if self._inputs is None:
+            self._inputs = [
+                (self._present(op.columns), *(self._form(i.column, i.form) for i in op.inputs))
+                for op in self._question.operators
+            ]
+        return self._inputs
 
     def _present(self, columns: tuple[str, ...]) -> Array:
         valid = self._batch.valid
