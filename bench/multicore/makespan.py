@@ -61,7 +61,7 @@ def costs(setting: Setting, sample: int) -> Costs:
     found = [np.empty(len(batch) * span.most, np.int64) for _ in range(2)]
 
     def hash_() -> None:
-        _mine(batch.key, batch.t, 0, len(batch), span.numbers, 0, 3, *found)
+        _mine(len(batch) * span.most, batch.key, batch.t, 0, len(batch), span.numbers, 0, 3, *found)
 
     filled = Cells(question)
 
