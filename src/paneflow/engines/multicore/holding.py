@@ -30,15 +30,6 @@ class Loop:
     """A compiled loop that keeps the lock if it is short: it is told how many steps it takes.
 
     A call that takes no steps at all compiles it for calls of any length.
-
-    >>> @Loop
-    ... def total(values):
-    ...     found = 0
-    ...     for value in values:
-    ...         found += value
-    ...     return found
-    >>> total(3, np.arange(3))
-    3
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -122,7 +113,11 @@ def concatenated_across(tables: Sequence[Array]) -> Array:
 
 
 def order_of(values: Array) -> Array:
-    """A stable order."""
+    """A stable order.
+
+    >>> order_of(np.array([3, 1, 3, 2])).tolist()
+    [1, 3, 0, 2]
+    """
     if len(values) > FEW:
         return np.argsort(values, kind="stable")
     order: Array = _order(values)
