@@ -34,7 +34,7 @@ class Loop:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         assert isinstance(function, FunctionType)
-        # Numba keeps what it has compiled by the function's name, whether or not it gives up.
+        # Numba's cache goes by the function's name, and would take one for the other.
         short = FunctionType(function.__code__, function.__globals__, function.__name__)
         short.__qualname__ = f"{function.__qualname__}_short"
         self._long = numba.njit(nogil=True, cache=True)(function)
