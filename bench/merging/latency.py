@@ -40,7 +40,7 @@ def run(quick: bool) -> tuple[Figures, list[Sheet]]:
     """Nanoseconds of each slide, after the window has filled twice."""
     scale = nanoseconds_per_cycle()
     rng = np.random.default_rng(6)
-    rounds = 3 if quick else 9
+    rounds = 3 if quick else 27
     figures: Figures = {"slides": {}, "curves": {}}
     for what, operator, size in (
         ("max", maximum(), 1 << 13),
