@@ -90,23 +90,43 @@ class Column:
 
 def read_column(table: pa.Table, name: str) -> Column:
     """A column of a table, held as its kind asks."""
-    chunked = table.column(name)
-    given = chunked.type
-    kind = kind_of(given, name)
-    type_ = sortable_type(plain_type(given))
-    if given != type_:
-        chunked = chunked.cast(type_)
-    array = _one_chunk(chunked)
-    valid: Array | None = None
-    if array.null_count:
-        valid = array.is_valid().to_numpy(zero_copy_only=False)
-    if kind is Kind.TEXT:
-        values, texts = _ranks(array)
-        return Column(name, type_, kind, values, valid, texts)
-    return Column(name, type_, kind, _numbers(array, kind, name), valid)
+    column = table.column(name)
+    return Reader(column.type, name).read(one_chunk(column))
 
 
-def _one_chunk(chunked: pa.ChunkedArray) -> pa.Array:
+class Reader:
+    """Reads arrays of one type: what the type asks for is found out once."""
+
+    def __init__(self, given: pa.DataType, name: str) -> None:
+        self._name = name
+        self._kind = kind_of(given, name)
+        self._type = sortable_type(plain_type(given))
+        self._cast = given != self._type
+        self._plain = self._type in (pa.int64(), pa.float64())
+
+    def read(self, array: pa.Array) -> Column:
+        """A column, held as its kind asks."""
+        if self._cast:
+            array = array.cast(self._type)
+        valid: Array | None = None
+        if array.null_count:
+            valid = array.is_valid().to_numpy(zero_copy_only=False)
+        elif self._plain:
+            return Column(self._name, self._type, self._kind, array.to_numpy(), None)
+        if self._kind is Kind.TEXT:
+            values, texts = _ranks(array)
+            return Column(self._name, self._type, self._kind, values, valid, texts)
+        values = _numbers(array, self._kind, self._name)
+        return Column(self._name, self._type, self._kind, values, valid)
+
+
+def as_arrow(values: Array, type_: pa.DataType) -> pa.Array:
+    """Numbers as an Arrow array of a type of the same width, none of them null, without a copy."""
+    return pa.Array.from_buffers(type_, len(values), [None, pa.py_buffer(values)])
+
+
+def one_chunk(chunked: pa.ChunkedArray) -> pa.Array:
+    """A column in one piece."""
     if chunked.num_chunks == 1:
         return chunked.chunk(0)
     merged = chunked.combine_chunks()

@@ -18,6 +18,7 @@ from paneflow.aggregates.counting import count
 from paneflow.aggregates.operator import Array
 from paneflow.aggregates.values import Kind, kind_of, plain_type
 from paneflow.errors import InputError
+from paneflow.slicing.columns import one_chunk
 from paneflow.slicing.times import FARTHEST, read_times
 from paneflow.tables import to_arrow
 from paneflow.windows import Delta
@@ -56,7 +57,7 @@ class Admission:
                 return self._unusual(batch, source)
         if isinstance(batch, pa.Table):
             columns = range(batch.num_columns) if places is None else places
-            arrays = [_whole(batch.column(place)) for place in columns]
+            arrays = [one_chunk(batch.column(place)) for place in columns]
             return self._checked(pa.RecordBatch.from_arrays(arrays, schema=self.schema))
         return self._checked(batch if places is None else batch.select(places))
 
@@ -122,17 +123,10 @@ class Admission:
             read_times(pa.table({self._query.time: times}), self._query.time)
 
 
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    if column.num_chunks == 1:
-        return column.chunk(0)
-    merged = column.combine_chunks()
-    return merged.combine_chunks() if isinstance(merged, pa.ChunkedArray) else merged
-
-
 def _cast(
     column: pa.ChunkedArray | pa.Array, given: pa.DataType, wanted: pa.DataType, name: str
 ) -> pa.Array:
-    array = _whole(column) if isinstance(column, pa.ChunkedArray) else column
+    array = one_chunk(column) if isinstance(column, pa.ChunkedArray) else column
     if array.type == wanted:
         return array
     if array.null_count < len(array) and given != wanted:

@@ -20,6 +20,7 @@ from paneflow.engines.multicore.front import Events
 from paneflow.engines.multicore.keys import KeyCodes
 from paneflow.engines.multicore.passing import NEVER
 from paneflow.engines.multicore.replaying import answering
+from paneflow.slicing.columns import one_chunk
 from paneflow.slicing.stream import Held, OpenWindows
 from paneflow.windows import Session, Sliding
 
@@ -90,17 +91,19 @@ class ByTable:
         )
 
     def _as_rows(self, table: pa.Table, keys: KeyCodes, arrived: float) -> Rows:
-        window = table.column("window").cast(pa.string()).combine_chunks().dictionary_encode()
-        if isinstance(window, pa.ChunkedArray):
-            window = window.combine_chunks()
-        names = np.array([self._labels[name] for name in window.dictionary.to_pylist()], np.int32)
-        label = names[window.indices.to_numpy(zero_copy_only=False)]
+        window = one_chunk(table.column("window").cast(pa.string())).dictionary_encode()
+        labels = [self._labels[name] for name in window.dictionary.to_pylist()]
+        label = np.array(labels, np.int32)[window.indices.to_numpy(zero_copy_only=False)]
         start, end = (table.column(c).cast(pa.int64()).to_numpy() for c in ("start", "end"))
-        key = keys.encode(table)
-        seq = table.column("seq").combine_chunks().fill_null(0).to_numpy().copy()
+        names = ["seq", *self._query.key]
+        columns = [one_chunk(table.column(name)) for name in names]
+        key = keys.encode(pa.RecordBatch.from_arrays(columns, names=names))
+        seq = columns[0].fill_null(0).to_numpy().copy()
         for number in self._sessions:
             self._number(number, label, key, end, seq)
-        results = {name: Result(_one(table.column(name)), None) for name in self._query.aggregates}
+        results = {
+            name: Result(one_chunk(table.column(name)), None) for name in self._query.aggregates
+        }
         return Rows(label, key, seq, start, end, results, arrived, NEVER)
 
     def _number(self, number: int, label: Array, key: Array, end: Array, seq: Array) -> None:
@@ -125,8 +128,3 @@ class ByTable:
 def _ended(window: Sliding, tick: int) -> int:
     """The number of the last window that ends at a tick or before it."""
     return (tick - window.offset.value - window.range.value) // window.slide.value
-
-
-def _one(column: pa.ChunkedArray) -> pa.Array:
-    merged = column.combine_chunks()
-    return merged.combine_chunks() if isinstance(merged, pa.ChunkedArray) else merged

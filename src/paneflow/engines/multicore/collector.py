@@ -18,14 +18,24 @@ from paneflow.aggregates.aggregate import Aggregate
 from paneflow.aggregates.operator import Array
 from paneflow.aggregates.values import kind_of, plain_type, sortable_type
 from paneflow.engines.multicore.contract import Result, Rows
+from paneflow.engines.multicore.holding import (
+    FEW,
+    concatenated,
+    order_across,
+    taken,
+    taken_across,
+)
 from paneflow.engines.multicore.keys import KeyCodes
 from paneflow.engines.multicore.passing import NEVER
-from paneflow.slicing.columns import Column
-from paneflow.slicing.ordering import stable_order
-from paneflow.slicing.times import TimeType
+from paneflow.slicing.columns import Column, as_arrow
 
 if TYPE_CHECKING:
     from paneflow.query import Query
+
+END, LABEL, SEQ, RANK, KEY, START = range(6)
+"""What tells rows apart: the first four say in which order they leave."""
+FIELDS = 6
+HELD = {np.dtype(np.int64): pa.int64(), np.dtype(np.float64): pa.float64()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +53,11 @@ class Collector:
         self._query = query
         self._source = source
         self._schema = query.result_schema(source)
+        self._types = [(field.name, field.type) for field in self._schema]
+        self._moment = self._schema.field("end").type
         self._labels = pa.array(sorted(query.windows), pa.string())
+        self._alike = pa.DictionaryArray.from_arrays(pa.array([], pa.int32()), self._labels)
+        """Where there is one label: a column of it, of which rows take as much as they need."""
         self._keys = keys
         self._kept: list[Rows] = []
         self.passed = NEVER
@@ -78,47 +92,62 @@ class Collector:
         return Collected(self._table(leaving), [(rows.arrived, len(rows)) for rows in leaving])
 
     def _table(self, rows: list[Rows]) -> pa.Table:
-        label, key, seq, start, end = (
-            np.concatenate([getattr(some, name) for some in rows])
-            for name in ("label", "key", "seq", "start", "end")
-        )
-        fields = [end, seq, self._keys.ranks(key)]
-        if len(self._labels) > 1:
-            fields.insert(1, label.astype(np.int64))
-        order = stable_order(fields, len(end))
+        fields = self._packed(rows)
+        order = order_across(fields[: RANK + 1])
         if order is not None:
-            label, key, seq, start, end = (c[order] for c in (label, key, seq, start, end))
-        moment = TimeType(self._schema.field("end").type)
-        keys = self._keys.table
+            fields = taken_across(fields, order)
         columns = {
-            "window": pa.DictionaryArray.from_arrays(pa.array(label), self._labels),
-            "seq": pa.array(seq),
-            "start": moment.restore(start),
-            "end": moment.restore(end),
+            "window": self._labelled(fields[LABEL]),
+            "seq": as_arrow(fields[SEQ].copy(), pa.int64()),
+            "start": as_arrow(fields[START].copy(), self._moment),
+            "end": as_arrow(fields[END].copy(), self._moment),
         }
         for name in self._query.key:
-            columns[name] = keys.column(name).combine_chunks().take(pa.array(key))
+            columns[name] = self._keys.column(name, fields[KEY])
         for name, aggregate in self._query.aggregates.items():
             columns[name] = self._result(aggregate, [some.results[name] for some in rows], order)
         arrays = [
-            columns[f.name] if columns[f.name].type == f.type else columns[f.name].cast(f.type)
-            for f in self._schema
+            columns[name] if columns[name].type == type_ else columns[name].cast(type_)
+            for name, type_ in self._types
         ]
         return pa.Table.from_arrays(arrays, schema=self._schema)
+
+    def _packed(self, rows: list[Rows]) -> Array:
+        """What tells rows apart, in one table: a column of it for each row."""
+        fields = np.empty((FIELDS, sum(map(len, rows))), np.int64)
+        at = 0
+        for some in rows:
+            to = at + len(some)
+            fields[END, at:to] = some.end
+            fields[LABEL, at:to] = some.label
+            fields[SEQ, at:to] = some.seq
+            fields[KEY, at:to] = some.key
+            fields[START, at:to] = some.start
+            at = to
+        fields[RANK] = self._keys.ranks(fields[KEY])
+        return fields
+
+    def _labelled(self, label: Array) -> pa.Array:
+        if len(self._labels) > 1:
+            return pa.DictionaryArray.from_arrays(pa.array(label, pa.int32()), self._labels)
+        if len(label) > len(self._alike):
+            same = pa.array(np.zeros(max(len(label), FEW), np.int32))
+            self._alike = pa.DictionaryArray.from_arrays(same, self._labels)
+        return self._alike.slice(0, len(label))
 
     def _result(self, aggregate: Aggregate, parts: list[Result], order: Array | None) -> pa.Array:
         if any(isinstance(part.values, pa.Array) for part in parts):
             joined = pa.concat_arrays([self._decoded(aggregate, part) for part in parts])
             return joined if order is None else joined.take(pa.array(order))
-        values = np.concatenate([part.values for part in parts])
+        values = concatenated([part.values for part in parts])
         valid = None
-        if any(part.valid is not None for part in parts):
-            valid = np.concatenate(
+        if not all(part.valid is None or part.valid.all() for part in parts):
+            valid = concatenated(
                 [np.ones(len(p.values), np.bool_) if p.valid is None else p.valid for p in parts]
             )
         if order is not None:
-            values = values[order]
-            valid = None if valid is None else valid[order]
+            values = taken(values, order)
+            valid = None if valid is None else taken(valid, order)
         return self._decoded(aggregate, Result(values, valid))
 
     def _decoded(self, aggregate: Aggregate, part: Result) -> pa.Array:
@@ -129,6 +158,9 @@ class Collector:
             places = pa.array(np.arange(len(part.valid)), mask=~part.valid)
             return part.values.take(places)
         if aggregate.result_column is None:
+            held = HELD.get(part.values.dtype)
+            if part.valid is None and held is not None:
+                return as_arrow(part.values, held)
             return pa.array(part.values, mask=None if part.valid is None else ~part.valid)
         name = aggregate.columns[aggregate.result_column]
         type_ = self._source.field(name).type

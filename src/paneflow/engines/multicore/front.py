@@ -24,7 +24,7 @@ from paneflow.aggregates.values import Kind, kind_of
 from paneflow.engines.multicore.contract import Batch
 from paneflow.engines.multicore.keys import KeyCodes
 from paneflow.engines.multicore.passing import FOREVER, NEVER
-from paneflow.slicing.columns import Column, read_column
+from paneflow.slicing.columns import Column, Reader
 from paneflow.slicing.ordering import is_sorted, stable_order
 from paneflow.slicing.times import time_type
 
@@ -46,15 +46,21 @@ class Arrival(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Events(Batch):
-    """A batch that also has the events as a table, and its columns as aggregates read them.
+    """A batch that also has the events as they came, and its columns as aggregates read them.
 
     `arrived` is when the first of the pushes came that it was made of.
     """
 
-    table: pa.Table
+    given: pa.RecordBatch
+    """The query's columns."""
     read: dict[str, Column]
     """All but the texts among the columns of windows and aggregates."""
     keys: KeyCodes
+
+    @property
+    def table(self) -> pa.Table:
+        """The events as a table."""
+        return pa.Table.from_batches([self.given])
 
     def chosen(self, mask: Array | None) -> Events:
         """Some of the events; all of them (None) are not copied."""
@@ -74,7 +80,7 @@ class Events(Batch):
             columns={name: column.values for name, column in read.items()},
             valid={name: c.valid for name, c in read.items() if c.valid is not None},
             arrived=self.arrived,
-            table=self.table.filter(pa.array(mask)),
+            given=self.given.filter(pa.array(mask)),
             read=read,
             keys=self.keys,
         )
@@ -88,20 +94,24 @@ class Front:
         self._schema = schema
         self._single = sources == 1
         self._lateness = query.lateness.value
-        self._moment = time_type(schema.field(query.time).type, query.time).type
+        time = time_type(schema.field(query.time).type, query.time)
+        self._moment, self._stamped = time.type, time.stamped
         self._frontiers = np.full(sources, NEVER)
         self._watermark = np.array([NEVER])
-        self._none = schema.empty_table()
+        self._none = pa.RecordBatch.from_arrays(
+            [pa.array([], f.type) for f in schema], schema=schema
+        )
         self._held = self._none
         self._held_t = np.empty(0, np.int64)
         self._held_source = np.empty(0, np.int64)
         read = [c for w in query.windows.values() for c in w.columns]
         read += [c for a in query.aggregates.values() for c in a.columns]
-        self._read = [
-            name
-            for name in dict.fromkeys(read)
-            if kind_of(schema.field(name).type, name) is not Kind.TEXT
-        ]
+        types = {name: schema.field(name).type for name in read}
+        self._readers = {
+            name: (schema.get_field_index(name), Reader(type_, name))
+            for name, type_ in types.items()
+            if kind_of(type_, name) is not Kind.TEXT
+        }
         self.keys = KeyCodes(query.key, schema)
         self.late = 0
 
@@ -135,11 +145,10 @@ class Front:
     def _let_in(self, arrivals: list[Arrival]) -> None:
         if not arrivals:
             return
-        table = pa.Table.from_batches([a.batch for a in arrivals], self._schema).combine_chunks()
-        times = table.column(0)
-        if times.type != self._moment:
-            times = times.cast(self._moment)
-        t = times.chunk(0).view(pa.int64()).to_numpy()
+        batch = arrivals[0].batch
+        if len(arrivals) > 1:
+            batch = pa.concat_batches([a.batch for a in arrivals])
+        t = self._times(batch.column(0))
         if self._single:
             source = np.zeros(0, np.int64)
         else:
@@ -153,14 +162,23 @@ class Front:
             missed = int(np.count_nonzero(late))
             if missed:
                 self.late += missed
-                table, t = table.filter(pa.array(~late)), t[~late]
+                batch, t = batch.filter(pa.array(~late)), t[~late]
                 source = source if self._single else source[~late]
         if self.held == 0:
-            self._held, self._held_t, self._held_source = table, t, source
+            self._held, self._held_t, self._held_source = batch, t, source
         else:
-            self._held = pa.concat_tables([self._held, table])
+            self._held = pa.concat_batches([self._held, batch])
             self._held_t = np.concatenate([self._held_t, t])
             self._held_source = np.concatenate([self._held_source, source])
+
+    def _times(self, column: pa.Array) -> Array:
+        """Times in ticks."""
+        if column.type != self._moment:
+            column = column.cast(self._moment)
+        if self._stamped:
+            column = column.view(pa.int64())
+        ticks: Array = column.to_numpy()
+        return ticks
 
     def _final(self, arrived: float) -> Events | None:
         t, source = self._held_t, self._held_source
@@ -168,7 +186,7 @@ class Front:
         # What was held stands in order already, before what is fresh: a stable order keeps it so.
         order = None if is_sorted(t) and self._single else stable_order(fields, len(t))
         if order is not None:
-            self._held = self._held.take(pa.array(order)).combine_chunks()
+            self._held = self._held.take(pa.array(order))
             self._held_t = t = t[order]
             if not self._single:
                 self._held_source = source[order]
@@ -176,21 +194,21 @@ class Front:
         cut = int(np.searchsorted(t, self.watermark, side="right" if self._single else "left"))
         if cut == 0:
             return None
-        table, final = self._held, t[:cut]
+        given, final = self._held, t[:cut]
         if cut < len(t):
-            table, self._held = self._held.slice(0, cut), self._held.slice(cut)
+            given, self._held = self._held.slice(0, cut), self._held.slice(cut)
         else:
             self._held = self._none
         self._held_t, self._held_source = t[cut:], self._held_source[cut:]
-        codes = self.keys.encode(table)
-        read = {name: read_column(table, name) for name in self._read}
+        codes = self.keys.encode(given)
+        read = {name: reader.read(given.column(at)) for name, (at, reader) in self._readers.items()}
         return Events(
             key=codes,
             t=final,
             columns={name: column.values for name, column in read.items()},
             valid={name: c.valid for name, c in read.items() if c.valid is not None},
             arrived=arrived,
-            table=table,
+            given=given,
             read=read,
             keys=self.keys,
         )

@@ -16,6 +16,7 @@ import numba
 import numpy as np
 
 from paneflow.aggregates.operator import Array
+from paneflow.slicing.ordering import stable_order
 
 FEW = 1 << 14
 """Steps of some nanoseconds that are not worth giving the lock up for."""
@@ -90,7 +91,9 @@ def put_across(table: Array, target: Array, at: int) -> None:
 
 
 def concatenated(columns: Sequence[Array]) -> Array:
-    """Columns one behind the other."""
+    """Columns one behind the other; a single one is not copied."""
+    if len(columns) == 1:
+        return columns[0]
     total = sum(map(len, columns))
     if columns[0].ndim > 1 or total > FEW:
         return np.concatenate(columns)
@@ -122,6 +125,21 @@ def order_of(values: Array) -> Array:
         return np.argsort(values, kind="stable")
     order: Array = _order(values)
     return order
+
+
+def order_across(table: Array) -> Array | None:
+    """A stable order of a table's columns by its first row, then its second, and so on.
+
+    None if they stand in order.
+
+    >>> order_across(np.array([[2, 1, 2, 1], [0, 9, 0, 8]])).tolist()
+    [3, 1, 0, 2]
+    """
+    n = table.shape[1]
+    if n > FEW:
+        return stable_order(list(table), n)
+    order = np.empty(n, np.int64)
+    return order if _order_across(table, order) else None
 
 
 @held
@@ -179,3 +197,42 @@ def _order(values):  # type: ignore[no-untyped-def]
         order[places[k]] = i
         places[k] += 1
     return order
+
+
+@held
+def _before(table, a, b):  # type: ignore[no-untyped-def]
+    for row in range(len(table)):
+        if table[row, a] != table[row, b]:
+            return table[row, a] < table[row, b]
+    return False
+
+
+@held
+def _order_across(table, order):  # type: ignore[no-untyped-def]
+    """Merges ever longer runs; false if the first one is the whole."""
+    n = len(order)
+    for i in range(n):
+        order[i] = i
+    sorted_until = 1
+    while sorted_until < n and not _before(table, sorted_until, sorted_until - 1):
+        sorted_until += 1
+    if sorted_until >= n:
+        return False
+    spare = np.empty(n, np.int64)
+    width = 1
+    while width < n:
+        for begin in range(0, n, 2 * width):
+            middle, end = min(begin + width, n), min(begin + 2 * width, n)
+            left, right = begin, middle
+            for at in range(begin, end):
+                if right == end or (
+                    left < middle and not _before(table, order[right], order[left])
+                ):
+                    spare[at] = order[left]
+                    left += 1
+                else:
+                    spare[at] = order[right]
+                    right += 1
+        order[:] = spare
+        width *= 2
+    return True

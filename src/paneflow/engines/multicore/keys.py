@@ -10,8 +10,11 @@ from __future__ import annotations
 import numba
 import numpy as np
 import pyarrow as pa
+from pyarrow.types import is_primitive
 
 from paneflow.aggregates.operator import Array
+from paneflow.engines.multicore.holding import Loop, taken
+from paneflow.slicing.columns import as_arrow, one_chunk
 from paneflow.slicing.keys import encode_keys
 
 compiled = numba.njit(nogil=True, cache=True)
@@ -25,10 +28,13 @@ class KeyCodes:
     def __init__(self, names: tuple[str, ...], schema: pa.Schema) -> None:
         self._names = names
         self._codes: dict[tuple[object, ...], int] = {}
-        fields = [(name, schema.field(name).type) for name in names]
-        self._parts: list[pa.Table] = [pa.schema(fields).empty_table()]
+        self._types = {name: schema.field(name).type for name in names}
+        self._parts: list[pa.Table] = [pa.schema(self._types).empty_table()]
         self._ranks: Array | None = None
-        self._whole = len(names) == 1 and pa.types.is_integer(schema.field(names[0]).type)
+        self._by_code: dict[str, Array | pa.Array] = {}
+        """The columns of the keys, by code: as numbers, where they are numbers without nulls."""
+        self._whole = len(names) == 1 and pa.types.is_integer(self._types[names[0]])
+        self._narrow = self._whole and self._types[names[0]] != pa.int64()
         self._direct: tuple[int, Array] | None = None
         """Where the one key is an integer: the least one, and the codes from there on, or -1.
 
@@ -37,14 +43,16 @@ class KeyCodes:
     def __len__(self) -> int:
         return len(self._codes) if self._names else 1
 
-    def encode(self, table: pa.Table) -> Array:
-        """The code of every row's key."""
+    def encode(self, events: pa.RecordBatch) -> Array:
+        """The code of every event's key."""
         if not self._names:
-            return np.zeros(table.num_rows, np.int64)
-        codes = self._look_up(table)
-        if codes is not None:
-            return codes
-        local, distinct = encode_keys(table, self._names)
+            return np.zeros(events.num_rows, np.int64)
+        direct = self._direct
+        if direct is not None:
+            codes = self._look_up(events.column(self._names[0]), *direct)
+            if codes is not None:
+                return codes
+        local, distinct = encode_keys(pa.Table.from_batches([events]), self._names)
         values = list(zip(*map(_lookups, distinct.columns), strict=True))
         known = [self._codes.get(value, -1) for value in values]
         if -1 in known:
@@ -71,20 +79,17 @@ class KeyCodes:
             known[place] = self._codes[values[place]] = len(self._codes)
         self._parts.append(distinct.take(pa.array(fresh)))
         self._ranks = None
+        self._by_code = {}
 
-    def _look_up(self, table: pa.Table) -> Array | None:
+    def _look_up(self, column: pa.Array, least: int, by_place: Array) -> Array | None:
         """The codes of small integers that are all known; None if another way must be taken."""
-        direct = self._direct
-        if direct is None:
-            return None
-        column = table.column(self._names[0])
         if column.null_count:
             return None
-        values = column.cast(pa.int64(), safe=False).combine_chunks()
-        if isinstance(values, pa.ChunkedArray):
-            values = values.combine_chunks()
-        codes = np.empty(len(values), np.int64)
-        return codes if _find(values.to_numpy(), *direct, codes) else None
+        if self._narrow:
+            column = column.cast(pa.int64(), safe=False)
+        codes = np.empty(len(column), np.int64)
+        found = _find(len(column), column.to_numpy(), least, by_place, codes)
+        return codes if found else None
 
     def _note_direct(self) -> None:
         """Let integers that lie close together be looked up by their place."""
@@ -106,6 +111,15 @@ class KeyCodes:
             self._parts = [pa.concat_tables(self._parts).combine_chunks()]
         return self._parts[0]
 
+    def column(self, name: str, codes: Array) -> pa.Array:
+        """A column of the keys with these codes."""
+        if not self._by_code:
+            self._by_code = {each: _values(self.table.column(each)) for each in self._names}
+        values = self._by_code[name]
+        if isinstance(values, pa.Array):
+            return values.take(pa.array(codes))
+        return as_arrow(taken(values, codes), self._types[name])
+
     def ranks(self, codes: Array) -> Array:
         """Numbers in the order of the keys with these codes, nulls first."""
         if not self._names:
@@ -115,8 +129,17 @@ class KeyCodes:
             asked, places = np.unique(codes, return_inverse=True)
             return encode_keys(self.table.take(pa.array(asked)), self._names)[0][places]
         if self._ranks is None:
-            self._ranks = encode_keys(self.table, self._names)[0]
+            self._ranks = encode_keys(self.table, self._names)[0].astype(np.int64, copy=False)
         return self._ranks[codes]
+
+
+def _values(column: pa.ChunkedArray) -> Array | pa.Array:
+    array = one_chunk(column)
+    if array.null_count or not (is_primitive(array.type) and array.type.bit_width in (32, 64)):
+        return array
+    held = pa.int32() if array.type.bit_width == 32 else pa.int64()
+    numbers: Array = array.view(held).to_numpy()
+    return numbers
 
 
 def _lookups(column: pa.ChunkedArray) -> list[object]:
@@ -134,7 +157,7 @@ def _first_places(codes, first):  # type: ignore[no-untyped-def]
         first[codes[i]] = i
 
 
-@compiled
+@Loop
 def _find(values, least, codes, out):  # type: ignore[no-untyped-def]
     known = True
     for i in range(len(values)):
