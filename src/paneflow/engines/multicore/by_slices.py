@@ -24,7 +24,7 @@ from paneflow.engines.multicore.contract import Result, Rows
 from paneflow.engines.multicore.front import Events
 from paneflow.engines.multicore.passing import NEVER
 from paneflow.engines.multicore.replaying import folding, merging
-from paneflow.engines.multicore.tracing import lowering
+from paneflow.engines.multicore.tracing import lower_plainly
 from paneflow.merging import MERGERS
 from paneflow.planning.merge_choice import choose_merges
 from paneflow.slicing.arranged import Arranged
@@ -223,8 +223,11 @@ class BySlices:
             for operator in self._wanted[name]:
                 source, which = self._shared[operator]
                 parts.append(tuple(merged[source][k] for k in which))
-            with lowering(aggregate, n, parts):
+            try:
                 results[name] = Result(*aggregate.lower(n, parts, self._kinds))
+            except Exception:
+                lower_plainly(aggregate, n, parts)
+                raise
         key = held.key[first][every.key]
         return Rows(label, key, every.seq, start, end, results, arrived, NEVER)
 

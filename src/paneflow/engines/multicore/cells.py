@@ -22,9 +22,9 @@ from paneflow.engines.multicore.contents import (
     Contents,
     room_for,
 )
-from paneflow.engines.multicore.holding import Loop, marked
+from paneflow.engines.multicore.holding import Loop
 from paneflow.engines.multicore.question import Events, Question
-from paneflow.engines.multicore.tracing import absorbing, combining
+from paneflow.engines.multicore.tracing import absorb_plainly, combine_plainly
 
 FEWEST = 64
 
@@ -37,6 +37,7 @@ class Cells:
         self._used = 0
         self._table = np.full(2 * FEWEST, -1, np.int32)
         self._held = room_for(question, FEWEST)
+        self._start = [op.start() for op in question.operators]
         self._absorb = [kernel(op, "absorb_all", absorb_loop) for op in question.operators]
         self._combine = [kernel(op, "combine_all", combine_loop) for op in question.operators]
 
@@ -63,11 +64,12 @@ class Cells:
         for op, run, inputs, partial in zip(
             self._question.operators, self._absorb, events.inputs, held.partials, strict=True
         ):
-            with absorbing(op, cells, which, inputs, partial):
+            try:
                 run(cells, which, *inputs, *partial)
-        for present, counts in zip(events.counted, held.counts, strict=True):
-            _tally_events(len(cells), cells, which, present, counts)
-        _note_events(len(cells), cells, which, events.t, held.fields)
+            except Exception:
+                absorb_plainly(op, cells, which, inputs, partial)
+                raise
+        _note_events(len(cells), cells, which, events.t, events.counted, held.fields)
         return len(cells)
 
     def merge(self, panes: Contents, which: Array, numbers: Array) -> int:
@@ -81,18 +83,21 @@ class Cells:
         for op, run, parts, partial in zip(
             self._question.operators, self._combine, panes.partials, held.partials, strict=True
         ):
-            with combining(op, cells, which, parts, partial):
+            try:
                 run(cells, which, *parts, *partial)
+            except Exception:
+                combine_plainly(op, cells, which, parts, partial)
+                raise
         return len(cells)
 
     def remove(self, leaving: Array) -> Contents:
         """Take out those that are marked among `contents`."""
-        held = self.contents()
-        leaving_now = held.chosen(leaving)
-        if len(leaving_now):
-            kept = held.chosen(marked(leaving, False))
-            self._used = len(kept)
-            self._held.fill(kept)
+        places = np.empty(len(leaving), np.int64)
+        gone = _sort_out(len(leaving), leaving, places)
+        leaving_now = self._held.chosen(places[:gone])
+        if gone:
+            self._held.close_up(places[gone:])
+            self._used -= gone
             _enter(self._used, self._table, self._held.fields, self._used)
         return leaving_now
 
@@ -111,8 +116,8 @@ class Cells:
             len(numbers), numbers, which, keys, self._table, before, self._held.fields, cells
         )
         if self._used > before:
-            for op, partial in zip(self._question.operators, self._held.partials, strict=True):
-                for column, value in zip(partial, op.start(), strict=True):
+            for start, partial in zip(self._start, self._held.partials, strict=True):
+                for column, value in zip(partial, start, strict=True):
                     column[before : self._used] = value
         return cells
 
@@ -189,6 +194,23 @@ def _find_or_create(numbers, which, keys, table, used, fields, cells):  # type: 
 
 
 @Loop
+def _sort_out(leaving, places):  # type: ignore[no-untyped-def]
+    """The places of those that leave, then of those that stay; how many leave."""
+    gone = 0
+    for i in range(len(leaving)):
+        gone += leaving[i]
+    left, stays = 0, gone
+    for i in range(len(leaving)):
+        if leaving[i]:
+            places[left] = i
+            left += 1
+        else:
+            places[stays] = i
+            stays += 1
+    return gone
+
+
+@Loop
 def _enter(table, fields, used):  # type: ignore[no-untyped-def]
     table[:] = -1
     mask = len(table) - 1
@@ -200,20 +222,17 @@ def _enter(table, fields, used):  # type: ignore[no-untyped-def]
 
 
 @Loop
-def _note_events(cells, which, t, fields):  # type: ignore[no-untyped-def]
+def _note_events(cells, which, t, present, fields):  # type: ignore[no-untyped-def]
+    all_present = present.shape[1] == 0
     for j in range(len(cells)):
         c = cells[j]
+        i = which[j]
         if fields[ROWS, c] == 0:
-            fields[FIRST, c] = t[which[j]]
-        fields[LAST, c] = t[which[j]]
+            fields[FIRST, c] = t[i]
+        fields[LAST, c] = t[i]
         fields[ROWS, c] += 1
-
-
-@Loop
-def _tally_events(cells, which, present, counts):  # type: ignore[no-untyped-def]
-    for j in range(len(cells)):
-        if len(present) == 0 or present[which[j]]:
-            counts[cells[j]] += 1
+        for row in range(COUNTS, len(fields)):
+            fields[row, c] += all_present or present[row - COUNTS, i]
 
 
 @Loop

@@ -61,6 +61,10 @@ class Collector:
         self._keys = keys
         self._kept: list[Rows] = []
         self.passed = NEVER
+        # What is compiled is compiled here, and not when the first rows have come.
+        nothing = np.empty((FIELDS, 0), np.int64)
+        taken_across(nothing, nothing[KEY])
+        order_across(nothing)
 
     @property
     def held(self) -> int:

@@ -8,6 +8,8 @@ import numpy as np
 
 from paneflow.aggregates.operator import Array, Partials
 from paneflow.engines.multicore.holding import (
+    close_up,
+    close_up_across,
     concatenated,
     concatenated_across,
     marked,
@@ -88,6 +90,13 @@ class Contents:
         return Contents(
             self.fields.copy(), [tuple(c.copy() for c in partial) for partial in self.partials]
         )
+
+    def close_up(self, kept: Array) -> None:
+        """Let those at places stand in the first places, in which they stand in order already."""
+        close_up_across(self.fields, kept)
+        for partial in self.partials:
+            for column in partial:
+                close_up(column, kept)
 
     def fill(self, source: Contents) -> None:
         """Let others stand in the first places."""

@@ -145,9 +145,9 @@ class Front:
     def _let_in(self, arrivals: list[Arrival]) -> None:
         if not arrivals:
             return
-        batch = arrivals[0].batch
-        if len(arrivals) > 1:
-            batch = pa.concat_batches([a.batch for a in arrivals])
+        batches = [a.batch for a in arrivals]
+        batch = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+        assert batch is not None
         t = self._times(batch.column(0))
         if self._single:
             source = np.zeros(0, np.int64)

@@ -90,6 +90,19 @@ def put_across(table: Array, target: Array, at: int) -> None:
     _put_across(table.size, table, target, at)
 
 
+def close_up(column: Array, kept: Array) -> None:
+    """Move some cells of a column to its beginning; they are given in order, by their places."""
+    if column.ndim > 1 or len(kept) > FEW:
+        column[: len(kept)] = column[kept]
+    else:
+        _close_up(column, kept)
+
+
+def close_up_across(table: Array, kept: Array) -> None:
+    """Move some cells of all rows of a table to their beginning, given as for `close_up`."""
+    _close_up_across(len(table) * len(kept), table, kept)
+
+
 def concatenated(columns: Sequence[Array]) -> Array:
     """Columns one behind the other; a single one is not copied."""
     if len(columns) == 1:
@@ -153,6 +166,19 @@ def _take_across(table, which, out):  # type: ignore[no-untyped-def]
     for row in range(len(table)):
         for i in range(len(which)):
             out[row, i] = table[row, which[i]]
+
+
+@held
+def _close_up(column, kept):  # type: ignore[no-untyped-def]
+    for i in range(len(kept)):
+        column[i] = column[kept[i]]
+
+
+@Loop
+def _close_up_across(table, kept):  # type: ignore[no-untyped-def]
+    for row in range(len(table)):
+        for i in range(len(kept)):
+            table[row, i] = table[row, kept[i]]
 
 
 @held

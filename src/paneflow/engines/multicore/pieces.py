@@ -26,7 +26,7 @@ from paneflow.engines.multicore.contents import (
 from paneflow.engines.multicore.holding import FEW, Loop, order_of, put, taken, taken_across
 from paneflow.engines.multicore.panes import Panes
 from paneflow.engines.multicore.question import NEVER, Question, Span
-from paneflow.engines.multicore.tracing import combining
+from paneflow.engines.multicore.tracing import combine_plainly
 
 PIECES = 8
 """About how many pieces of a window are dealt out."""
@@ -97,8 +97,8 @@ class PartsOf:
             self._scan[k](starts, *held, *scanned)
         except Exception:
             neighbours = np.arange(max(len(panes) - 1, 0))
-            with combining(operator, neighbours, neighbours + 1, held, held):
-                raise
+            combine_plainly(operator, neighbours, neighbours + 1, held, held)
+            raise
         return scanned
 
 

@@ -17,7 +17,7 @@ from paneflow.aggregates.aggregate import Constant, Kinds
 from paneflow.aggregates.operator import TIME, Array, Operator, Partials, share
 from paneflow.aggregates.values import Kind
 from paneflow.engines.multicore.contract import Batch, Result
-from paneflow.engines.multicore.tracing import lowering
+from paneflow.engines.multicore.tracing import lower_plainly
 from paneflow.windows import Count, Sliding
 
 if TYPE_CHECKING:
@@ -69,8 +69,13 @@ class Question:
         self.operators: tuple[Operator, ...] = tuple(
             dict.fromkeys(source for source, _ in shared.values())
         )
-        sets = [_column_set(a.columns) for a in self._aggregates.values() if a.columns]
-        self.counted: tuple[tuple[str, ...], ...] = tuple(dict.fromkeys(sets))
+        sets = {name: _column_set(a.columns) for name, a in self._aggregates.items()}
+        self.counted: tuple[tuple[str, ...], ...] = tuple(
+            dict.fromkeys(filter(None, sets.values()))
+        )
+        self._counted = {
+            name: self.counted.index(columns) if columns else None for name, columns in sets.items()
+        }
         self._parts = {
             name: [(self.operators.index(shared[op][0]), shared[op][1]) for op in ops]
             for name, ops in wanted.items()
@@ -101,11 +106,14 @@ class Question:
         """The results of many windows."""
         made: dict[str, Result] = {}
         for name, aggregate in self._aggregates.items():
-            columns = _column_set(aggregate.columns)
-            n = counts[self.counted.index(columns)] if columns else rows
+            counted = self._counted[name]
+            n = rows if counted is None else counts[counted]
             parts = [tuple(partials[at][k] for k in which) for at, which in self._parts[name]]
-            with lowering(aggregate, n, parts):
+            try:
                 made[name] = Result(*aggregate.lower(n, parts, self.kinds))
+            except Exception:
+                lower_plainly(aggregate, n, parts)
+                raise
         return made
 
 
@@ -117,14 +125,23 @@ class Events:
         self._batch = batch
         self.key = batch.key
         self.t = batch.t
-        self._counted: list[Array] | None = None
+        self._counted: Array | None = None
         self._inputs: list[tuple[Array, ...]] | None = None
 
     @property
-    def counted(self) -> list[Array]:
-        """Which events have all values, for each set of columns that is counted."""
+    def counted(self) -> Array:
+        """Which events have all values: a row for each set of columns that is counted.
+
+        Where no value is missing at all, rows are empty.
+        """
         if self._counted is None:
-            self._counted = [self._present(columns) for columns in self._question.counted]
+            sets = self._question.counted
+            counted = np.ones((len(sets), len(self.t) if self._batch.valid else 0), np.bool_)
+            for row, columns in zip(counted, sets, strict=True):
+                present = self._present(columns)
+                if len(present):
+                    row[:] = present
+            self._counted = counted
         return self._counted
 
     @property

@@ -122,7 +122,7 @@ class Ring(Generic[Message]):
 
     def take(self) -> Message | None:
         """The oldest message; None if there is none."""
-        if not len(self):
+        if self._written == self._read:
             return None
         place = self._read % len(self._slots)
         message = self._slots[place]

@@ -6,8 +6,7 @@ as plain Python on the values at hand, they fail again, with a traceback into th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 from paneflow.aggregates.aggregate import Constant
@@ -15,50 +14,35 @@ from paneflow.aggregates.defined import Defined
 from paneflow.aggregates.operator import Array, Operator, Partials
 
 
-@contextmanager
-def absorbing(
+def absorb_plainly(
     operator: Operator, cells: Array, which: Array, inputs: Sequence[Array], partial: Partials
-) -> Iterator[None]:
-    """Around a compiled loop in which events contribute to cells."""
-    try:
-        yield
-    except Exception:
-        if operator.compiled and operator.absorb is None and operator.lift is not None:
-            present, *values = inputs
-            for cell, event in zip(cells.tolist(), which.tolist(), strict=True):
-                if len(present) == 0 or present[event]:
-                    event_values = (_plain(v[event]) for v in values)
-                    lifted = operator.lift(*event_values, *operator.parameters)
-                    operator.combine(_partial(operator, partial, cell), lifted)
-        raise
+) -> None:
+    """As the compiled loop in which events contribute to cells, but nothing is kept."""
+    if operator.compiled and operator.absorb is None and operator.lift is not None:
+        present, *values = inputs
+        for cell, event in zip(cells.tolist(), which.tolist(), strict=True):
+            if len(present) == 0 or present[event]:
+                event_values = (_plain(v[event]) for v in values)
+                lifted = operator.lift(*event_values, *operator.parameters)
+                operator.combine(_partial(operator, partial, cell), lifted)
 
 
-@contextmanager
-def combining(
+def combine_plainly(
     operator: Operator, cells: Array, which: Array, parts: Partials, partial: Partials
-) -> Iterator[None]:
-    """Around a compiled loop in which panes contribute to cells."""
-    try:
-        yield
-    except Exception:
-        if operator.compiled:
-            for cell, pane in zip(cells.tolist(), which.tolist(), strict=True):
-                held = _partial(operator, partial, cell)
-                operator.combine(held, _partial(operator, parts, pane))
-        raise
+) -> None:
+    """As the compiled loop in which panes contribute to cells, but nothing is kept."""
+    if operator.compiled:
+        for cell, pane in zip(cells.tolist(), which.tolist(), strict=True):
+            held = _partial(operator, partial, cell)
+            operator.combine(held, _partial(operator, parts, pane))
 
 
-@contextmanager
-def lowering(aggregate: Constant, n: Array, merged: Sequence[Partials]) -> Iterator[None]:
-    """Around a compiled loop that makes results."""
-    try:
-        yield
-    except Exception:
-        if isinstance(aggregate, Defined):
-            for window in n.nonzero()[0].tolist():
-                cells = tuple(_plain(column[window]) for column in merged[0])
-                aggregate.lower_one(cells[0] if len(cells) == 1 else cells)
-        raise
+def lower_plainly(aggregate: Constant, n: Array, merged: Sequence[Partials]) -> None:
+    """As the compiled loop that makes results, but nothing is kept."""
+    if isinstance(aggregate, Defined):
+        for window in n.nonzero()[0].tolist():
+            cells = tuple(_plain(column[window]) for column in merged[0])
+            aggregate.lower_one(cells[0] if len(cells) == 1 else cells)
 
 
 def _partial(operator: Operator, columns: Partials, at: int) -> Any:

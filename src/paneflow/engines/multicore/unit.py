@@ -28,6 +28,8 @@ from paneflow.errors import PaneflowError
 NEVER = sys.maxsize
 SHORT = 0.0005
 """Seconds that a PU works on a message, up to which another thread may do it."""
+SELDOM = 7
+"""Of so many steps one is timed, while all are short."""
 
 COUNTED = (
     "tuples",
@@ -137,6 +139,7 @@ class Unit(ABC):
         """So many must be done with before the feeder wants to hear of another."""
         self.spent = 0.0
         """Seconds of work on a message, of late."""
+        self._untimed = 0
         self._pauses = pauses
         self._turn = threading.Lock()
         self.thread = threading.Thread(
@@ -218,10 +221,14 @@ class Unit(ABC):
             return False
         try:
             self.pause()
-            before = time.thread_time()
+            # To ask for the time takes as long as a good part of a short message.
+            timed = self._untimed == 0
+            before = time.thread_time() if timed else 0.0
             found = self.step()
             if found:
-                self.spent += (time.thread_time() - before - self.spent) / 4
+                if timed:
+                    self.spent += (time.thread_time() - before - self.spent) / 4
+                self._untimed = (self._untimed + 1) % (SELDOM if self.crew.lends else 1)
             return found
         except BaseException as error:
             # Not an error in what a message asks, but in the PU: nothing can be trusted any more.
