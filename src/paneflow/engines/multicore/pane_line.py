@@ -143,8 +143,8 @@ class PaneLineUnit(Collector):
         """What my panes add to windows that have just ended; panes no longer needed are dropped."""
         held = cells.contents()
         concerned = ended.concerned(held)
-        parts = self._parts_of(panes, concerned, ended.before, ended.now)
-        self.counts["window_updates"] += 2 * len(concerned)
+        parts, scanned = self._parts_of(panes, concerned, ended.before, ended.now)
+        self.counts["window_updates"] += scanned
         self.counts["windows_found"] += len(parts)
         over = np.empty(len(held), np.bool_)
         _done_with(

@@ -2,9 +2,9 @@
 
 A window spans about eight pieces, so it never begins and ends in the same one, unless a piece is a
 single pane. Of each piece it needs all, or all from some pane on (where it begins), or all up to
-some pane (where it ends). Two scans over the panes of each piece hold all three; a part of a window
-is then looked up and not computed. This is the two-scan of SBA (Zhang, Akbarinia, Toumani, KDD
-2021), with pieces for chunks.
+some pane (where it ends). A scan over the panes of each piece from the left holds the first and the
+last of these, one from the right the other; a part of a window is then looked up and not computed.
+This is the two-scan of SBA (Zhang, Akbarinia, Toumani, KDD 2021), with pieces for chunks.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from paneflow.engines.multicore.contents import (
     ROWS,
     Contents,
 )
-from paneflow.engines.multicore.holding import FEW, Loop, order_of, put, taken, taken_across
+from paneflow.engines.multicore.holding import Loop, order_of, taken
 from paneflow.engines.multicore.panes import Panes
 from paneflow.engines.multicore.question import NEVER, Question, Span
 from paneflow.engines.multicore.tracing import combine_plainly
@@ -50,137 +50,152 @@ class PartsOf:
     def __init__(self, question: Question) -> None:
         self._question = question
         self._scan = [kernel(op, "scan", scan_loop) for op in question.operators]
-        self._numbers, self._places = (np.empty(FEW, np.int64) for _ in range(2))
 
     def warm(self, pieces: Pieces) -> None:
         """Compile everything, by asking for the parts of no window."""
         never = np.full(1, -NEVER)
         self(pieces, Cells(self._question).take(), never, never)
 
-    def __call__(self, pieces: Pieces, panes: Contents, before: Array, now: Array) -> Contents:
-        """Parts of the windows with numbers before < w <= now, which may differ by key."""
+    def __call__(
+        self, pieces: Pieces, panes: Contents, before: Array, now: Array
+    ) -> tuple[Contents, int]:
+        """Parts of the windows with numbers before < w <= now, which may differ by key.
+
+        And how many panes were scanned for it.
+        """
         n = len(panes)
         # A PU meets panes in the order of their numbers, and holds them in it.
-        panes = panes.chosen(order_of(panes.key))
-        starts = np.empty(n + 1, np.int64)
-        starts = starts[: _begin(n, panes.fields, pieces.together, starts) + 1]
-        number, at = self._listed(pieces, panes, starts, before, now)
-        scans = np.empty((len(panes.fields), 2 * n), np.int64)
-        _scan_fields(scans.size, panes.fields, starts, scans)
-        fields = taken_across(scans, at)
-        put(number, fields[NUMBER], 0)
+        order = order_of(panes.key)
+        starts, sides = np.empty(n + 1, np.int64), np.zeros(n, np.int64)
+        fields, at, found, scanned = self._listed(pieces, panes, order, starts, sides, before, now)
+        starts = starts[: found + 1]
         return Contents(
             fields,
             [
-                tuple(taken(column, at) for column in self._scanned(k, panes, starts))
+                tuple(taken(column, at) for column in self._scanned(k, panes, order, starts, sides))
                 for k in range(len(self._scan))
             ],
-        )
+        ), scanned
 
     def _listed(
-        self, pieces: Pieces, panes: Contents, starts: Array, before: Array, now: Array
-    ) -> tuple[Array, Array]:
-        """The parts of windows by their number, and where in the scans they are."""
+        self,
+        pieces: Pieces,
+        panes: Contents,
+        order: Array,
+        starts: Array,
+        sides: Array,
+        before: Array,
+        now: Array,
+    ) -> tuple[Array, Array, int, int]:
+        """Parts of windows, where in the scans they are, how many pieces, and panes to scan."""
         span = (*pieces.numbers, pieces.together, pieces.parts)
+        room = 2 * (len(panes) // pieces.together + 1)
         while True:
-            out = self._numbers, self._places
-            found = _list_parts(len(panes), panes.fields, starts, span, before, now, *out)
-            if found <= len(self._numbers):
-                return self._numbers[:found], self._places[:found]
-            self._numbers, self._places = (np.empty(2 * found, np.int64) for _ in range(2))
+            fields, at = np.empty((len(panes.fields), room), np.int64), np.empty(room, np.int64)
+            listed, found, scanned = _list_parts(
+                len(panes) * len(panes.fields),
+                panes.fields,
+                order,
+                span,
+                before,
+                now,
+                starts,
+                sides,
+                fields,
+                at,
+            )
+            if listed <= room:
+                return fields[:, :listed].copy(), at[:listed], found, scanned
+            room = listed
 
-    def _scanned(self, k: int, panes: Contents, starts: Array) -> Partials:
+    def _scanned(
+        self, k: int, panes: Contents, order: Array, starts: Array, sides: Array
+    ) -> Partials:
         """Partials up to each pane of its piece, and behind them those from each pane on."""
         operator, held = self._question.operators[k], panes.partials[k]
         scanned = operator.empty(2 * len(panes))
         try:
-            self._scan[k](starts, *held, *scanned)
+            self._scan[k](order, starts, sides, *held, *scanned)
         except Exception:
-            neighbours = np.arange(max(len(panes) - 1, 0))
-            combine_plainly(operator, neighbours, neighbours + 1, held, held)
+            combine_plainly(operator, order[:-1], order[1:], held, held)
             raise
         return scanned
 
 
 def scan_loop(shape: Shape) -> str:
-    """Piece by piece, from the left and from the right."""
+    """Piece by piece, from the left, from the right, or both."""
     return f"""
-        def scan(starts, {shape.names("s")}, {shape.names("o")}):
-            n = len(s0)
+        def scan(order, starts, sides, {shape.names("s")}, {shape.names("o")}):
+            n = len(order)
             for piece in range(len(starts) - 1):
-                i = starts[piece]
-                {shape.store("o", "i", shape.load("s", "i"))}
-                for i in range(starts[piece] + 1, starts[piece + 1]):
-                    p = {shape.load("o", "i - 1")}
-                    q = {shape.load("s", "i")}
-                    {shape.merge_at("o", "i", "p", "q")}
-                i = starts[piece + 1] - 1
-                {shape.store("o", "n + i", shape.load("s", "i"))}
-                for i in range(starts[piece + 1] - 2, starts[piece] - 1, -1):
-                    p = {shape.load("s", "i")}
-                    q = {shape.load("o", "n + i + 1")}
-                    {shape.merge_at("o", "n + i", "p", "q")}
+                begin = starts[piece]
+                end = starts[piece + 1]
+                if sides[piece] & 1:
+                    {shape.store("o", "begin", shape.load("s", "order[begin]"))}
+                    for i in range(begin + 1, end):
+                        p = {shape.load("o", "i - 1")}
+                        q = {shape.load("s", "order[i]")}
+                        {shape.merge_at("o", "i", "p", "q")}
+                if sides[piece] & 2:
+                    {shape.store("o", "n + end - 1", shape.load("s", "order[end - 1]"))}
+                    for i in range(end - 2, begin - 1, -1):
+                        p = {shape.load("s", "order[i]")}
+                        q = {shape.load("o", "n + i + 1")}
+                        {shape.merge_at("o", "n + i", "p", "q")}
         """
 
 
 @Loop
-def _begin(fields, together, starts):  # type: ignore[no-untyped-def]
-    """Where each piece of each key begins, and the end; how many there are."""
-    key, number = fields[KEY], fields[NUMBER]
-    found = 0
-    for i in range(len(key)):
-        if i == 0 or key[i] != key[i - 1] or number[i] // together != number[i - 1] // together:
-            starts[found] = i
-            found += 1
-    starts[found] = len(key)
-    return found
+def _list_parts(  # type: ignore[no-untyped-def]
+    fields, order, span, before, now, starts, sides, parts, at
+):
+    """Lists parts of windows and where in the scans they are, as far as there is room for them.
 
-
-@Loop
-def _scan_fields(fields, starts, scans):  # type: ignore[no-untyped-def]
-    """Up to a pane, a piece begins where it begins; from a pane on, it ends where it ends."""
-    n = fields.shape[1]
-    for piece in range(len(starts) - 1):
-        begin, end = starts[piece], starts[piece + 1]
-        for i in range(begin, end):
-            scans[KEY, i] = scans[KEY, n + i] = fields[KEY, i]
-            scans[FIRST, i] = fields[FIRST, begin]
-            scans[LAST, i] = fields[LAST, i]
-            scans[FIRST, n + i] = fields[FIRST, i]
-            scans[LAST, n + i] = fields[LAST, end - 1]
-        for row in range(len(fields)):
-            if row == ROWS or row >= COUNTS:
-                total = 0
-                for i in range(begin, end):
-                    total += fields[row, i]
-                    scans[row, i] = total
-                total = 0
-                for i in range(end - 1, begin - 1, -1):
-                    total += fields[row, i]
-                    scans[row, n + i] = total
-
-
-@Loop
-def _list_parts(fields, starts, span, before, now, number, at):  # type: ignore[no-untyped-def]
-    """Lists the parts of windows and where in the scans they are, if there is room; how many."""
-    per_window, per_slide, lowest, together, parts = span
+    A piece begins at one of `starts`, and `sides` says from which sides it has to be scanned: 1
+    from the left, 2 from the right. How many parts, pieces, and panes to scan there are.
+    """
+    per_window, per_slide, lowest, together, most = span
     key, pane = fields[KEY], fields[NUMBER]
-    n = len(pane)
-    found = 0
-    for piece in range(len(starts) - 1):
+    n = len(order)
+    sums = np.empty((len(fields) - COUNTS + 1, n + 1), np.int64)
+    sums[:, 0] = 0
+    pieces = 0
+    for i in range(n):
+        p = order[i]
+        sums[0, i + 1] = sums[0, i] + fields[ROWS, p]
+        for row in range(COUNTS, len(fields)):
+            sums[row - COUNTS + 1, i + 1] = sums[row - COUNTS + 1, i] + fields[row, p]
+        q = order[i - 1]
+        if i == 0 or key[p] != key[q] or pane[p] // together != pane[q] // together:
+            starts[pieces] = i
+            pieces += 1
+    starts[pieces] = n
+    found, scanned = 0, 0
+    for piece in range(pieces):
         begin, end = starts[piece], starts[piece + 1]
-        k = key[begin] if lowest == 0 else 0
+        head = order[begin]
+        k = key[head] if lowest == 0 else 0
         lo, hi = begin, begin
-        first = max((pane[begin] - per_window) // per_slide + 1, lowest, before[k] + 1)
-        for window in range(first, min(pane[end - 1] // per_slide, now[k]) + 1):
+        first = max((pane[head] - per_window) // per_slide + 1, lowest, before[k] + 1)
+        for window in range(first, min(pane[order[end - 1]] // per_slide, now[k]) + 1):
             start = window * per_slide
-            while lo < end and pane[lo] < start:
+            while lo < end and pane[order[lo]] < start:
                 lo += 1
-            while hi < end and pane[hi] < start + per_window:
+            while hi < end and pane[order[hi]] < start + per_window:
                 hi += 1
             if lo < hi:
-                if found < len(number):
-                    number[found] = window * parts + pane[begin] // together - start // together
+                sides[piece] |= 1 if lo == begin else 2
+                if found < len(at):
+                    parts[NUMBER, found] = (
+                        window * most + pane[head] // together - start // together
+                    )
+                    parts[KEY, found] = key[head]
+                    parts[FIRST, found] = fields[FIRST, order[lo]]
+                    parts[LAST, found] = fields[LAST, order[hi - 1]]
+                    parts[ROWS, found] = sums[0, hi] - sums[0, lo]
+                    for row in range(COUNTS, len(fields)):
+                        parts[row, found] = sums[row - COUNTS + 1, hi] - sums[row - COUNTS + 1, lo]
                     at[found] = hi - 1 if lo == begin else n + lo
                 found += 1
-    return found
+        scanned += (end - begin) * ((sides[piece] & 1) + (sides[piece] >> 1))
+    return found, pieces, scanned
