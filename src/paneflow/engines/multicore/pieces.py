@@ -159,16 +159,16 @@ def _list_parts(  # type: ignore[no-untyped-def]
     n = len(order)
     sums = np.empty((len(fields) - COUNTS + 1, n + 1), np.int64)
     sums[:, 0] = 0
-    pieces = 0
+    pieces, beyond = 0, 0
     for i in range(n):
         p = order[i]
         sums[0, i + 1] = sums[0, i] + fields[ROWS, p]
         for row in range(COUNTS, len(fields)):
             sums[row - COUNTS + 1, i + 1] = sums[row - COUNTS + 1, i] + fields[row, p]
-        q = order[i - 1]
-        if i == 0 or key[p] != key[q] or pane[p] // together != pane[q] // together:
+        if i == 0 or key[p] != key[order[i - 1]] or pane[p] >= beyond:
             starts[pieces] = i
             pieces += 1
+            beyond = (pane[p] // together + 1) * together
     starts[pieces] = n
     found, scanned = 0, 0
     for piece in range(pieces):
