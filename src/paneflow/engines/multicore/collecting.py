@@ -14,7 +14,7 @@ from paneflow.aggregates.operator import Array
 from paneflow.engines.multicore.cells import Cells
 from paneflow.engines.multicore.contract import Pauses
 from paneflow.engines.multicore.question import Question, Span
-from paneflow.engines.multicore.results import Expiry, ResultSet, joined
+from paneflow.engines.multicore.results import Expiry, ResultSet
 from paneflow.engines.multicore.ring import Ring
 from paneflow.engines.multicore.topology import under_way
 from paneflow.engines.multicore.unit import Crew, Unit
@@ -70,8 +70,8 @@ class Collector(Unit):
         """Add what I have of the windows that a result set collects."""
 
     def _give_out(self, found: ResultSet) -> None:
-        if found.rows or self.question.by_count:
-            self.crew.output.append(joined(self.question, found.work, found.rows))
+        if found.windows or self.question.by_count:
+            self.crew.output.append(found.rows(self.question))
         if found.work.final:
             self.crew.finished = True
             self.crew.feeder.ring()

@@ -191,7 +191,9 @@ class Front:
             if not self._single:
                 self._held_source = source[order]
         # Of one source nothing can come between events of one time; of several it can.
-        cut = int(np.searchsorted(t, self.watermark, side="right" if self._single else "left"))
+        cut = len(t)
+        if cut == 0 or t[-1] >= self.watermark + self._single:
+            cut = int(np.searchsorted(t, self.watermark, side="right" if self._single else "left"))
         if cut == 0:
             return None
         given, final = self._held, t[:cut]

@@ -38,10 +38,10 @@ def _mine(key, ticks, start, end, span, rank, workers, which, numbers):  # type:
         since = ticks[i] - offset
         for window in range(max((since - reach) // slide + 1, lowest), since // slide + 1):
             hashed += 1
-            if owner(window, key[i], workers) == rank:
-                which[found] = i
-                numbers[found] = window
-                found += 1
+            # Written in any case, since nobody can foresee whose a window is.
+            which[found] = i
+            numbers[found] = window
+            found += owner(window, key[i], workers) == rank
     return found, hashed
 
 

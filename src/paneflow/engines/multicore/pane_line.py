@@ -41,7 +41,7 @@ from paneflow.engines.multicore.holding import Loop, order_of, places, taken
 from paneflow.engines.multicore.panes import Dealer, Share
 from paneflow.engines.multicore.pieces import PartsOf, Pieces
 from paneflow.engines.multicore.question import NEVER, Question, Span
-from paneflow.engines.multicore.results import ResultSet, as_rows
+from paneflow.engines.multicore.results import ResultSet
 from paneflow.engines.multicore.ring import Ring
 from paneflow.engines.multicore.topology import Topology, under_way
 from paneflow.engines.multicore.unit import Crew
@@ -165,9 +165,7 @@ class PaneLineUnit(Collector):
             numbers = taken(parts.number, order) // panes.parts
             self.counts["window_updates"] += self._windows.merge(parts, order, numbers)
             windows = self._windows.take()
-            if len(windows):
-                self.counts["results"] += len(windows)
-                found.rows.append(as_rows(self.question, panes.span, windows, found.work))
+            self.counts["results"] += found.add(self.question, panes.span, windows)
 
 
 class PaneLine(Topology):

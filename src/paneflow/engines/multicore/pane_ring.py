@@ -25,11 +25,11 @@ from typing import ClassVar
 from paneflow.engines.multicore.cells import Cells
 from paneflow.engines.multicore.collecting import Holder
 from paneflow.engines.multicore.contents import Contents, joined
-from paneflow.engines.multicore.contract import Batch, Pauses, Rows
+from paneflow.engines.multicore.contract import Batch, Pauses
 from paneflow.engines.multicore.holding import Loop, order_of, places
 from paneflow.engines.multicore.panes import Dealer, Panes, Share
 from paneflow.engines.multicore.question import Question
-from paneflow.engines.multicore.results import ResultSet, ended_by
+from paneflow.engines.multicore.results import Finished, ResultSet
 from paneflow.engines.multicore.ring import Ring
 from paneflow.engines.multicore.topology import SPARE, Topology, under_way
 from paneflow.engines.multicore.unit import Crew
@@ -67,7 +67,7 @@ class PaneRingUnit(Holder):
         self._latest: deque[Work] = deque(maxlen=2 * under_way(workers))
         """What was merged last, as far as other PUs may be behind."""
         self._waiting = 0
-        self._stranded: list[Rows] = []
+        self._stranded: list[Finished] = []
 
     @property
     def depth(self) -> int:
@@ -183,11 +183,11 @@ class PaneRingUnit(Holder):
 
     def strand(self, found: ResultSet) -> None:
         # Not every message makes a result set, so it may hold windows that ended before.
-        self._stranded += found.rows
+        self._stranded += found.windows
 
     def collect(self, found: ResultSet) -> None:
         super().collect(found)
-        found.rows.extend(ended_by(found.work.limit, rows) for rows in self._stranded)
+        found.windows.extend(some.ended_by(found.work.limit) for some in self._stranded)
         self._stranded.clear()
 
     def close_after_failure(self) -> bool:

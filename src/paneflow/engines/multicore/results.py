@@ -6,18 +6,45 @@ the order of their ends, whatever the PUs' speed (section 5.1.2 of the thesis).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 
 from paneflow.aggregates.operator import Array
 from paneflow.engines.multicore.cells import Cells
-from paneflow.engines.multicore.contents import Contents
+from paneflow.engines.multicore.contents import FIRST, KEY, LAST, NUMBER, Contents
 from paneflow.engines.multicore.contract import Result, Rows
-from paneflow.engines.multicore.holding import Loop
+from paneflow.engines.multicore.holding import Loop, concatenated, concatenated_across
 from paneflow.engines.multicore.question import Question, Span
 from paneflow.engines.multicore.work import Work
+
+
+@dataclass(frozen=True, eq=False)
+class Finished:
+    """Windows of one span, as a PU has finished them."""
+
+    span: Span
+    fields: Array
+    """As in `Contents`."""
+    results: dict[str, Result]
+
+    def __len__(self) -> int:
+        return int(self.fields.shape[1])
+
+    @property
+    def extents(self) -> tuple[Array, Array]:
+        """When windows start and end."""
+        if self.span.by_count:
+            return self.fields[FIRST], self.fields[LAST]
+        start = self.fields[NUMBER] * self.span.slide + self.span.offset
+        return start, start + self.span.range
+
+    def ended_by(self, limit: int) -> Finished:
+        """Those that had ended by a limit."""
+        which = np.flatnonzero(self.extents[1] <= limit)
+        results = {name: _taken(result, which) for name, result in self.results.items()}
+        return Finished(self.span, self.fields[:, which], results)
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +52,7 @@ class ResultSet:
     """Collects the windows that are final once a message has been worked on."""
 
     work: Work
-    rows: list[Rows] = field(default_factory=list)
+    windows: list[Finished] = field(default_factory=list)
     parts: list[list[Contents]] = field(default_factory=list)
     """Parts of windows, for each span, as PUs have added them (`pane_line`)."""
     closing: bool = False
@@ -33,79 +60,72 @@ class ResultSet:
 
     def collect(self, question: Question, span: Span, cells: Cells) -> int:
         """Add a PU's windows that have ended; how many."""
-        taken = cells.remove(_ended(span, cells.contents(), self.work))
-        if len(taken):
-            self.rows.append(as_rows(question, span, taken, self.work))
-        return len(taken)
+        return self.add(question, span, cells.remove(_ended(span, cells.contents(), self.work)))
+
+    def add(self, question: Question, span: Span, windows: Contents) -> int:
+        """Add windows; how many. The PU that has them makes their results."""
+        if len(windows):
+            results = question.lower(windows.rows, windows.counts, windows.partials)
+            self.windows.append(Finished(span, windows.fields, results))
+        return len(windows)
+
+    def rows(self, question: Question) -> Rows:
+        """The windows of all PUs as rows."""
+        of_spans = ([some for some in self.windows if some.span is span] for span in question.spans)
+        every = [_joined(several) for several in of_spans if several] or [_nothing(question)]
+        extents = [some.extents for some in every]
+        return Rows(
+            concatenated([np.full(len(some), some.span.label, np.int32) for some in every]),
+            concatenated([some.fields[KEY] for some in every]),
+            concatenated([some.fields[NUMBER] for some in every]),
+            concatenated([start for start, _ in extents]),
+            concatenated([end for _, end in extents]),
+            {
+                name: _results_joined([some.results[name] for some in every])
+                for name in every[0].results
+            },
+            self.work.arrived,
+            question.passed(self.work.limit),
+        )
 
 
-def as_rows(question: Question, span: Span, windows: Contents, work: Work) -> Rows:
-    """Windows as rows: extents follow from numbers, results are lowered."""
-    start, end = windows.first, windows.last
-    if not span.by_count:
-        start = windows.number * span.slide + span.offset
-        end = start + span.range
-    return Rows(
-        np.full(len(windows), span.label, np.int32),
-        windows.key,
-        windows.number,
-        start,
-        end,
-        question.lower(windows.rows, windows.counts, windows.partials),
-        work.arrived,
-        question.passed(work.limit),
+def _nothing(question: Question) -> Finished:
+    none = Cells(question).take()
+    results = question.lower(none.rows, none.counts, none.partials)
+    return Finished(question.spans[0], none.fields, results)
+
+
+def _joined(several: list[Finished]) -> Finished:
+    """Windows of one span that several PUs have finished."""
+    if len(several) == 1:
+        return several[0]
+    return Finished(
+        several[0].span,
+        concatenated_across([some.fields for some in several]),
+        {
+            name: _results_joined([some.results[name] for some in several])
+            for name in several[0].results
+        },
     )
 
 
-def ended_by(limit: int, rows: Rows) -> Rows:
-    """Those rows whose windows had ended by a limit."""
-    which = np.flatnonzero(rows.end <= limit)
-    return Rows(
-        rows.label[which],
-        rows.key[which],
-        rows.seq[which],
-        rows.start[which],
-        rows.end[which],
-        {name: _taken(result, which) for name, result in rows.results.items()},
-        rows.arrived,
-        rows.passed,
-    )
-
-
-def joined(question: Question, work: Work, parts: list[Rows]) -> Rows:
-    """The rows of several PUs as one."""
-    if not parts:
-        nothing = Cells(question).contents().chosen(np.zeros(0, np.int64))
-        return as_rows(question, question.spans[0], nothing, work)
+def _results_joined(parts: list[Result]) -> Result:
     if len(parts) == 1:
-        return replace(parts[0], arrived=work.arrived, passed=question.passed(work.limit))
-    return Rows(
-        np.concatenate([rows.label for rows in parts]),
-        np.concatenate([rows.key for rows in parts]),
-        np.concatenate([rows.seq for rows in parts]),
-        np.concatenate([rows.start for rows in parts]),
-        np.concatenate([rows.end for rows in parts]),
-        {name: _joined([rows.results[name] for rows in parts]) for name in parts[0].results},
-        work.arrived,
-        question.passed(work.limit),
-    )
+        return parts[0]
+    if isinstance(parts[0].values, pa.Array):
+        values = pa.concat_arrays([part.values for part in parts])
+    else:
+        values = concatenated([part.values for part in parts])
+    if all(part.valid is None for part in parts):
+        return Result(values, None)
+    masks = [np.ones(len(p.values), np.bool_) if p.valid is None else p.valid for p in parts]
+    return Result(values, concatenated(masks))
 
 
 def _taken(result: Result, which: Array) -> Result:
     values = result.values
     taken = values.take(pa.array(which)) if isinstance(values, pa.Array) else values[which]
     return Result(taken, None if result.valid is None else result.valid[which])
-
-
-def _joined(parts: list[Result]) -> Result:
-    if isinstance(parts[0].values, pa.Array):
-        values = pa.concat_arrays([part.values for part in parts])
-    else:
-        values = np.concatenate([part.values for part in parts])
-    if all(part.valid is None for part in parts):
-        return Result(values, None)
-    masks = [np.ones(len(p.values), np.bool_) if p.valid is None else p.valid for p in parts]
-    return Result(values, np.concatenate(masks))
 
 
 def _ended(span: Span, held: Contents, work: Work) -> Array:
