@@ -21,13 +21,11 @@ from paneflow.engines.multicore.question import Span
 @numba.njit(nogil=True, inline="always")
 def owner(window, key, workers):  # type: ignore[no-untyped-def]
     """The PU that is responsible for a window; its number stands for its end."""
-    # The finaliser of splitmix64, over both.
-    x = np.uint64(window) * np.uint64(0xD1B54A32D192ED03) + np.uint64(key)
-    x = (x + np.uint64(0x9E3779B97F4A7C15)) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    # A share of 32 bits, since a division would take longer than all the rest.
-    share = (x ^ (x >> np.uint64(31))) >> np.uint64(32)
-    return np.int64((share * np.uint64(workers)) >> np.uint64(32))
+    # Multiples of two fractions that have nothing in common fall evenly between 0 and 1, and so do
+    # their sums: the windows of a key go to the PUs in equal shares, and those of a moment do too.
+    x = np.uint64(window) * np.uint64(0xDB4F0B9175AE2165)
+    x += np.uint64(key) * np.uint64(0xBBE0563303A4615F)
+    return np.int64(((x >> np.uint64(32)) * np.uint64(workers)) >> np.uint64(32))
 
 
 @Loop
