@@ -8,29 +8,39 @@ does; a bad value is refused with the batch it came in, and nothing of the batch
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numba
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from paneflow.aggregates.counting import count
-from paneflow.aggregates.operator import Array
 from paneflow.aggregates.values import Kind, kind_of, plain_type
+from paneflow.engines.multicore.holding import Loop
 from paneflow.errors import InputError
-from paneflow.slicing.columns import one_chunk
-from paneflow.slicing.times import FARTHEST, read_times
+from paneflow.slicing.columns import numbers_of, one_chunk
+from paneflow.slicing.times import FARTHEST, read_times, time_type
 from paneflow.tables import to_arrow
 from paneflow.windows import Delta
 
 if TYPE_CHECKING:
     from paneflow.query import Query
 
-compiled = numba.njit(nogil=True, cache=True)
+
+class Admitted(NamedTuple):
+    """What was let in of a batch."""
+
+    batch: pa.RecordBatch | None
+    places: list[int] | None
+    """Where the query's columns are among those of the batch; None: it has no others.
+
+    Arrow lets other threads run while it selects columns. A push would wait for them, so columns
+    are selected later."""
+    timeless: int
+    """Events that had no time, and were left out."""
 
 
 class Admission:
-    """Turns batches of every kind into record batches of the query's columns."""
+    """Turns batches of every kind into record batches that have the query's columns."""
 
     def __init__(self, query: Query) -> None:
         self._query = query
@@ -41,16 +51,17 @@ class Admission:
 
         None: they are the query's columns and nothing else."""
         self._learning = threading.Lock()
-        self._plain_time = False
+        self._in_ticks = False
+        """Whether times come as they are kept."""
         self._growing: list[int] = []
         self._wide: list[int] = []
 
-    def admit(self, batch: Any, source: int) -> tuple[pa.RecordBatch | None, int]:
-        """The columns of a batch, without events that have no time, and how many those were."""
+    def admit(self, batch: Any, source: int) -> Admitted:
+        """A batch without events that have no time."""
         if not isinstance(batch, (pa.RecordBatch, pa.Table)):
             batch = to_arrow(batch)[0]
         if batch.num_rows == 0:  # its types may be anything
-            return None, 0
+            return Admitted(None, None, 0)
         given, places = self._layouts.get(source, (None, None))
         if given is None or not batch.schema.equals(given):
             with self._learning:
@@ -58,10 +69,10 @@ class Admission:
         if isinstance(batch, pa.Table):
             columns = range(batch.num_columns) if places is None else places
             arrays = [one_chunk(batch.column(place)) for place in columns]
-            return self._checked(pa.RecordBatch.from_arrays(arrays, schema=self.schema))
-        return self._checked(batch if places is None else batch.select(places))
+            return self._checked(pa.RecordBatch.from_arrays(arrays, schema=self.schema), None)
+        return self._checked(batch, places)
 
-    def _unusual(self, batch: Any, source: int) -> tuple[pa.RecordBatch | None, int]:
+    def _unusual(self, batch: Any, source: int) -> Admitted:
         """A batch whose columns are not known yet, or not as they were."""
         given = batch.schema
         self._query.check(given)
@@ -76,7 +87,7 @@ class Admission:
             for name in names
         ]
         self._note(wanted)
-        admitted = self._checked(pa.RecordBatch.from_arrays(arrays, schema=wanted))
+        admitted = self._checked(pa.RecordBatch.from_arrays(arrays, schema=wanted), None)
         self.schema = wanted
         places = [given.get_field_index(name) for name in names]
         # Columns that may not be null are of another type for Arrow, but not for us.
@@ -89,7 +100,8 @@ class Admission:
         names = self._query.columns
         growing = {w.column for w in self._query.windows.values() if isinstance(w, Delta)}
         read = {c for a in self._query.aggregates.values() for c in a.columns}
-        self._plain_time = schema.field(self._query.time).type == pa.int64()
+        time = schema.field(self._query.time).type
+        self._in_ticks = time == time_type(time, self._query.time).type
         self._growing = [k for k, name in enumerate(names) if name in growing]
         self._wide = [
             k
@@ -97,29 +109,22 @@ class Admission:
             if name in read | growing and schema.field(name).type == pa.uint64()
         ]
 
-    def _checked(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, int]:
-        times = batch.column(0)
+    def _checked(self, batch: pa.RecordBatch, places: list[int] | None) -> Admitted:
+        at = range(batch.num_columns) if places is None else places
+        times = batch.column(at[0])
         timeless = times.null_count
         if timeless:
             batch = batch.filter(times.is_valid())
-            times = batch.column(0)
+            times = batch.column(at[0])
         self._check_times(times)
         for k in self._growing:
-            _check_growing(batch.column(k), self._query.columns[k])
+            _check_growing(batch.column(at[k]), self._query.columns[k])
         for k in self._wide:
-            _check_wide(batch.column(k), self._query.columns[k])
-        return batch, timeless
+            _check_wide(batch.column(at[k]), self._query.columns[k])
+        return Admitted(batch, places, timeless)
 
     def _check_times(self, times: pa.Array) -> None:
-        type_ = times.type
-        if self._plain_time:
-            values: Array = times.to_numpy()
-        elif pa.types.is_timestamp(type_) and type_.unit == "us":
-            values = times.view(pa.int64()).to_numpy()
-        else:
-            read_times(pa.table({self._query.time: times}), self._query.time)
-            return
-        if not _near(values, FARTHEST):
+        if not (self._in_ticks and _near(len(times), numbers_of(times), FARTHEST)):
             read_times(pa.table({self._query.time: times}), self._query.time)
 
 
@@ -191,7 +196,7 @@ def _check_wide(column: pa.Array, name: str) -> None:
         ) from None
 
 
-@compiled
+@Loop
 def _near(times, farthest):  # type: ignore[no-untyped-def]
     far = 0
     for t in times:

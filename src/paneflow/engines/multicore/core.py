@@ -94,7 +94,7 @@ class Core:
 
     # The side of those who push.
 
-    def push(self, source: int, batch: pa.RecordBatch) -> None:
+    def push(self, source: int, batch: pa.RecordBatch, places: list[int] | None) -> None:
         """Take a push in, a piece at a time; waits while too much is ahead of the thread."""
         arrived = time.perf_counter()
         rows = batch.num_rows
@@ -103,7 +103,7 @@ class Core:
             n = piece.num_rows
             with self._lock:
                 self._await_room(n)
-                self._arrivals.append(Arrival(source, piece, n, arrived))
+                self._arrivals.append(Arrival(source, piece, places, n, arrived))
                 self._waiting += n
                 self._pushed += n
                 # A wake-up costs more than a small push: the thread says when it wants one.
@@ -114,7 +114,7 @@ class Core:
         """Let a source hold the watermark back no longer."""
         with self._lock:
             self.check()
-            self._arrivals.append(Arrival(source, None, 0, time.perf_counter()))
+            self._arrivals.append(Arrival(source, None, None, 0, time.perf_counter()))
             self._work_comes.notify()
 
     def check(self) -> None:

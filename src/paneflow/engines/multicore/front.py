@@ -24,7 +24,7 @@ from paneflow.aggregates.values import Kind, kind_of
 from paneflow.engines.multicore.contract import Batch
 from paneflow.engines.multicore.keys import KeyCodes
 from paneflow.engines.multicore.passing import FOREVER, NEVER
-from paneflow.slicing.columns import Column, Reader
+from paneflow.slicing.columns import Column, Reader, numbers_of
 from paneflow.slicing.ordering import is_sorted, stable_order
 from paneflow.slicing.times import time_type
 
@@ -39,9 +39,16 @@ class Arrival(NamedTuple):
 
     source: int
     batch: pa.RecordBatch | None
-    """The query's columns; None if the source ends here."""
+    """None if the source ends here."""
+    places: list[int] | None
+    """Where the query's columns are among those of the batch; None: it has no others."""
     rows: int
     arrived: float
+
+    def selected(self) -> pa.RecordBatch:
+        """The query's columns."""
+        assert self.batch is not None
+        return self.batch if self.places is None else self.batch.select(self.places)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,8 +101,7 @@ class Front:
         self._schema = schema
         self._single = sources == 1
         self._lateness = query.lateness.value
-        time = time_type(schema.field(query.time).type, query.time)
-        self._moment, self._stamped = time.type, time.stamped
+        self._moment = time_type(schema.field(query.time).type, query.time).type
         self._frontiers = np.full(sources, NEVER)
         self._watermark = np.array([NEVER])
         self._none = pa.RecordBatch.from_arrays(
@@ -145,9 +151,8 @@ class Front:
     def _let_in(self, arrivals: list[Arrival]) -> None:
         if not arrivals:
             return
-        batches = [a.batch for a in arrivals]
+        batches = [arrival.selected() for arrival in arrivals]
         batch = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
-        assert batch is not None
         t = self._times(batch.column(0))
         if self._single:
             source = np.zeros(0, np.int64)
@@ -175,10 +180,7 @@ class Front:
         """Times in ticks."""
         if column.type != self._moment:
             column = column.cast(self._moment)
-        if self._stamped:
-            column = column.view(pa.int64())
-        ticks: Array = column.to_numpy()
-        return ticks
+        return numbers_of(column)
 
     def _final(self, arrived: float) -> Events | None:
         t, source = self._held_t, self._held_source

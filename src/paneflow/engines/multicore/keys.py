@@ -14,7 +14,7 @@ from pyarrow.types import is_primitive
 
 from paneflow.aggregates.operator import Array
 from paneflow.engines.multicore.holding import Loop, taken
-from paneflow.slicing.columns import as_arrow, one_chunk
+from paneflow.slicing.columns import as_arrow, numbers_of, one_chunk
 from paneflow.slicing.keys import encode_keys
 
 compiled = numba.njit(nogil=True, cache=True)
@@ -88,7 +88,7 @@ class KeyCodes:
         if self._narrow:
             column = column.cast(pa.int64(), safe=False)
         codes = np.empty(len(column), np.int64)
-        found = _find(len(column), column.to_numpy(), least, by_place, codes)
+        found = _find(len(column), numbers_of(column), least, by_place, codes)
         return codes if found else None
 
     def _note_direct(self) -> None:

@@ -79,11 +79,11 @@ class Stream:
         """
         self._check_open("push")
         self._check_source(source)
-        admitted, timeless = self._admission.admit(batch, source)
-        self._timeless += timeless
-        if admitted is not None and admitted.num_rows:
+        admitted = self._admission.admit(batch, source)
+        self._timeless += admitted.timeless
+        if admitted.batch is not None and admitted.batch.num_rows:
             core = self._core if self._core is not None else self._running()
-            core.push(source, admitted)
+            core.push(source, admitted.batch, admitted.places)
 
     def end_source(self, source: int) -> None:
         """Say that a source will bring no more, so that it holds nothing back."""
