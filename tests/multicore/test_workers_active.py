@@ -123,7 +123,7 @@ def test_a_worker_that_is_stopped_as_it_begins_to_listen_ends(
             crew.stop()
         return int(rung(bell))
 
-    while not worker.bell._asleep:
+    while not worker.bell.asleep:
         time.sleep(0.001)
     monkeypatch.setattr(Bell, "rung", property(stops_between))
     worker.bell.ring()

@@ -110,17 +110,19 @@ class Admission:
         ]
 
     def _checked(self, batch: pa.RecordBatch, places: list[int] | None) -> Admitted:
-        at = range(batch.num_columns) if places is None else places
-        times = batch.column(at[0])
+        place = 0 if places is None else places[0]
+        times = batch.column(place)
         timeless = times.null_count
         if timeless:
             batch = batch.filter(times.is_valid())
-            times = batch.column(at[0])
+            times = batch.column(place)
         self._check_times(times)
         for k in self._growing:
-            _check_growing(batch.column(at[k]), self._query.columns[k])
+            column = batch.column(k if places is None else places[k])
+            _check_growing(column, self._query.columns[k])
         for k in self._wide:
-            _check_wide(batch.column(at[k]), self._query.columns[k])
+            column = batch.column(k if places is None else places[k])
+            _check_wide(column, self._query.columns[k])
         return Admitted(batch, places, timeless)
 
     def _check_times(self, times: pa.Array) -> None:

@@ -92,14 +92,25 @@ class Cells:
 
     def remove(self, leaving: Array) -> Contents:
         """Take out those that are marked among `contents`."""
+        left, stay = self._sorted_out(leaving)
+        removed = self._held.chosen(left)
+        self._keep(stay)
+        return removed
+
+    def drop(self, leaving: Array) -> None:
+        """Forget those that are marked among `contents`."""
+        self._keep(self._sorted_out(leaving)[1])
+
+    def _sorted_out(self, leaving: Array) -> tuple[Array, Array]:
         places = np.empty(len(leaving), np.int64)
         gone = _sort_out(len(leaving), leaving, places)
-        leaving_now = self._held.chosen(places[:gone])
-        if gone:
-            self._held.close_up(places[gone:])
-            self._used -= gone
+        return places[:gone], places[gone:]
+
+    def _keep(self, stay: Array) -> None:
+        if len(stay) < self._used:
+            self._held.close_up(stay)
+            self._used = len(stay)
             _enter(self._used, self._table, self._held.fields, self._used)
-        return leaving_now
 
     def take(self) -> Contents:
         """Take out all of them; their room stays for others."""

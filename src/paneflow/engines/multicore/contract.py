@@ -137,6 +137,11 @@ class Strategy(ABC):
     def idle(self) -> bool:
         """Whether everything it was given has been worked on."""
 
+    @property
+    @abstractmethod
+    def brief(self) -> bool:
+        """Whether messages have been so short of late that the feeding thread does all the work."""
+
     @abstractmethod
     def take(self) -> list[Rows]:
         """What has become final since, in order of `end` across calls; never waits."""

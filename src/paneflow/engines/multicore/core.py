@@ -2,8 +2,12 @@
 
 The thread takes all that has been pushed since it last looked, so that small pushes are worked on
 together and large ones at once; the front puts them in order, a strategy answers, the collector
-puts rows in order. Both sides hold so much and no more: when rows are not read the thread stops,
-and when the thread stops, pushing waits.
+puts rows in order. Where pushes and the work on them are short, who pushes does it himself and lets
+the thread sleep: to hand it over would take longer. But he rests from it as long as it took him, so
+that he is not kept from pushing, and what comes meanwhile is worked on together.
+
+Both sides hold so much and no more: when rows are not read the thread stops, and when the thread
+stops, pushing waits.
 
 Nothing here knows the `Stream` that a user holds, so that a stream which nobody holds any more
 can be collected, and ends its thread.
@@ -46,6 +50,8 @@ SMALL = 4096
 """Fewer events than this are worth a moment's wait for more."""
 MOMENT = 0.002
 """Seconds that events wait so, at most."""
+LEFT_OVER = 0.001
+"""Seconds that events wait so for those who push, where these do the work."""
 FIRST_LOOK, SLOWEST_LOOK = 0.0002, 0.25
 """Seconds until the thread looks again what a strategy has finished: longer and longer."""
 PATIENCE = 10.0
@@ -75,6 +81,13 @@ class Core:
         self._length = min(FIRST_STEP, self._longest)
         # A stream may be collected, and abandoned, while this very thread holds the lock.
         self._lock = threading.RLock()
+        self._turn = threading.Lock()
+        """Held by the thread that works: this one, or one that pushes."""
+        self._stepped = time.perf_counter()
+        self._rested = self._stepped
+        """When the last step ended, and until when those who push shall rest from work."""
+        self._error: BaseException | None = None
+        """What has gone wrong in a thread that pushes."""
         self._work_comes = threading.Condition(self._lock)
         self._room_comes = threading.Condition(self._lock)
         self._rows_come = threading.Condition(self._lock)
@@ -106,8 +119,34 @@ class Core:
                 self._arrivals.append(Arrival(source, piece, places, n, arrived))
                 self._waiting += n
                 self._pushed += n
+                mine = self._can_work_here() and self._turn.acquire(blocking=False)
                 # A wake-up costs more than a small push: the thread says when it wants one.
-                if 0 < self._wanted <= self._waiting:
+                if not mine and 0 < self._wanted <= self._waiting:
+                    self._work_comes.notify()
+            if mine:
+                self._work_here()
+
+    def _can_work_here(self) -> bool:
+        return (
+            self._strategy.brief
+            and self._waiting < SMALL
+            and self._unread < MOST_UNREAD
+            and time.perf_counter() >= self._rested
+        )
+
+    def _work_here(self) -> None:
+        """Do the work in the thread that pushes, whose turn it is."""
+        try:
+            self._step(self._taken_now())
+            self._gather()
+        except BaseException as error:
+            self._error = error
+            if not isinstance(error, Exception):  # meant for this thread
+                raise
+        finally:
+            self._turn.release()
+            if self._error is not None or not self._strategy.brief:
+                with self._lock:
                     self._work_comes.notify()
 
     def end_source(self, source: int) -> None:
@@ -228,32 +267,36 @@ class Core:
                 self._rows_come.notify_all()
 
     def _work(self) -> None:
-        stepped = time.monotonic()
         while True:
-            # What a strategy takes so long for is not found much later than it is there.
-            look = max(FIRST_LOOK, (time.monotonic() - stepped) / 4)
-            arrivals = self._next(min(look, SLOWEST_LOOK))
+            ready = self._await_work()
             if self._abandoned:
                 return
-            if arrivals:
-                self._step(arrivals)
-                stepped = time.monotonic()
-            self._gather()
-            if not arrivals and not self._arrivals:
-                if self._finishing:
-                    self._strategy.finish()
-                    self._gather()
-                    return
-                if self._closing:
-                    self._drain()
-                    return
+            with self._turn:
+                if self._error is not None:
+                    raise self._error
+                arrivals = self._taken_now() if ready else []
+                if arrivals:
+                    self._step(arrivals)
+                self._gather()
+                if not arrivals and not self._arrivals:
+                    if self._finishing:
+                        self._strategy.finish()
+                        self._gather()
+                        return
+                    if self._closing:
+                        self._drain()
+                        return
 
-    def _next(self, look: float) -> list[Arrival]:
-        """What was pushed since; waits for it, but not past the next look at the strategy."""
+    def _await_work(self) -> bool:
+        """Wait for pushes, but not past the next look at the strategy; whether to take them."""
         with self._lock:
             while self._unread >= MOST_UNREAD and not (self._closing or self._abandoned):
                 self._work_comes.wait()
+            while self._left_to_others(since := time.perf_counter() - self._stepped):
+                self._await_events(SMALL, LEFT_OVER)
+            look = min(max(FIRST_LOOK, since / 4), SLOWEST_LOOK)
             if not (self._arrivals or self._leaving):
+                # What a strategy takes so long for is not found much later than it is there.
                 self._await_events(1, look if self._pending else None)
             elif self._alone and 0 < self._waiting < SMALL and not self._leaving:
                 # Events come faster than steps are done, but in small pushes.
@@ -261,7 +304,12 @@ class Core:
             if self._can_wait:
                 # Threads are at work, and will find all that comes meanwhile in one message.
                 self._await_events(SMALL, FIRST_LOOK)
-                return []
+                return False
+        return True
+
+    def _taken_now(self) -> list[Arrival]:
+        """What was pushed since."""
+        with self._lock:
             taken, rows = [], 0
             while self._arrivals and rows + self._arrivals[0].rows <= self._length:
                 taken.append(self._arrivals.popleft())
@@ -269,6 +317,14 @@ class Core:
             self._waiting -= rows
             self._room_comes.notify_all()
         return taken
+
+    def _left_to_others(self, since: float) -> bool:
+        """Whether those who push do the work, and will soon do what they have left over."""
+        if self._leaving or self._error is not None or not self._strategy.brief:
+            return False
+        if not self._arrivals:
+            return since < LEFT_OVER
+        return time.perf_counter() - self._arrivals[0].arrived < LEFT_OVER
 
     @property
     def _can_wait(self) -> bool:
@@ -294,6 +350,7 @@ class Core:
         return self._collector.passed < self._passing.passed(self._front.watermark)
 
     def _step(self, arrivals: list[Arrival]) -> None:
+        start = time.perf_counter()
         before = self._front.watermark
         events = self._front.take(arrivals)
         if events is not None:
@@ -305,6 +362,8 @@ class Core:
         self._taken += sum(arrival.rows for arrival in arrivals)
         fitting = MOST_UNREAD // 8 * self._taken // max(self._given, 1)
         self._length = max(PIECE, min(self._longest, fitting, 2 * self._length))
+        self._stepped = time.perf_counter()
+        self._rested = self._stepped + min(self._stepped - start, LEFT_OVER / 2)
 
     def _gather(self) -> None:
         """Make readable what the strategy has finished."""

@@ -150,7 +150,7 @@ class PaneLineUnit(Collector):
         _done_with(
             len(held), held.number, held.key, panes.per_slide, ended.now, panes.span.by_count, over
         )
-        cells.remove(over)
+        cells.drop(over)
         return parts
 
     def collect(self, found: ResultSet) -> None:

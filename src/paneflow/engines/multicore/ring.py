@@ -50,7 +50,8 @@ class Bell:
     def __init__(self, instead: Callable[[], bool] = lambda: False) -> None:
         self._instead = instead
         self._rung = np.zeros(1, np.int64)
-        self._asleep = False
+        self.asleep = False
+        """Whether the thread that listens has gone to sleep."""
         self._wake: queue.SimpleQueue[None] = queue.SimpleQueue()
         self.waits = 0
 
@@ -62,13 +63,13 @@ class Bell:
     def ring(self) -> None:
         """Something has changed."""
         _count(self._rung)
-        if self._asleep and not self._instead():
+        if self.asleep and not self._instead():
             self._rouse()
 
     def wake(self) -> None:
         """Something has changed that the thread must see to itself."""
         _count(self._rung)
-        if self._asleep:
+        if self.asleep:
             self._rouse()
 
     def wait(self, heard: int, awake: bool = True) -> None:
@@ -76,15 +77,15 @@ class Bell:
         if awake and _listen(self._rung, heard, SPINS):
             return
         self.waits += 1
-        self._asleep = True
+        self.asleep = True
         # Who rings now sees that we are asleep; who rang before is seen here.
         while self.rung == heard:
             self._wake.get()
-            self._asleep = True
-        self._asleep = False
+            self.asleep = True
+        self.asleep = False
 
     def _rouse(self) -> None:
-        self._asleep = False
+        self.asleep = False
         self._wake.put(None)
 
 

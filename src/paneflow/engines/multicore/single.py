@@ -119,6 +119,10 @@ class Single(Strategy):
     def idle(self) -> bool:
         return True
 
+    @property
+    def brief(self) -> bool:
+        return False
+
     def take(self) -> list[Rows]:
         rows, self._rows = self._rows, []
         return rows

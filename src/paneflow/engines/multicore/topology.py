@@ -96,6 +96,10 @@ class Topology(Crewed):
     def idle(self) -> bool:
         return self._room.idle
 
+    @property
+    def brief(self) -> bool:
+        return self._crew.lends and self._crew.asleep
+
     def finish(self) -> None:
         self._check_open()
         self._deliver(self._arrivals.end())

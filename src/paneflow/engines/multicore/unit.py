@@ -104,6 +104,11 @@ class Crew:
         """See whether messages are short by now."""
         self.lends = all(unit.spent < SHORT for unit in self.units)
 
+    @property
+    def asleep(self) -> bool:
+        """Whether all threads are: then nothing happens but what another thread does here."""
+        return all(unit.bell.asleep for unit in self.units)
+
     def help(self) -> None:
         """Do what the PUs have to do that were called."""
         while self.called:

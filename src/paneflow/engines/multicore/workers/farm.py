@@ -116,6 +116,10 @@ class Farm(Crewed):
     def idle(self) -> bool:
         return not len(self._gathering)
 
+    @property
+    def brief(self) -> bool:
+        return False
+
     def finish(self) -> None:
         self.advance(FOREVER)
         self._await_end()
