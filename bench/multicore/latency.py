@@ -67,8 +67,9 @@ def follow(
         reader.start()
         start = time.perf_counter()
         for k, batch in enumerate(batches):
-            if pace:
-                time.sleep(max(0.0, start + k * pace - time.perf_counter()))
+            early = start + k * pace - time.perf_counter()
+            if pace and early > 0:
+                time.sleep(early)
             pushed.append(time.perf_counter())
             stream.push(batch)
         if pace:

@@ -52,6 +52,8 @@ MOMENT = 0.002
 """Seconds that events wait so, at most."""
 LEFT_OVER = 0.001
 """Seconds that events wait so for those who push, where these do the work."""
+HANDOVER = 0.0005
+"""Seconds that a reader is waited for, at most, so that rows do not lie until the next step."""
 FIRST_LOOK, SLOWEST_LOOK = 0.0002, 0.25
 """Seconds until the thread looks again what a strategy has finished: longer and longer."""
 PATIENCE = 10.0
@@ -91,6 +93,7 @@ class Core:
         self._work_comes = threading.Condition(self._lock)
         self._room_comes = threading.Condition(self._lock)
         self._rows_come = threading.Condition(self._lock)
+        self._rows_taken = threading.Condition(self._lock)
         self._wanted = 0
         """Events that the thread waits for; 0 if it waits for none."""
         self._arrivals: deque[Arrival] = deque()
@@ -98,6 +101,8 @@ class Core:
         self._tables: deque[pa.Table] = deque()
         self._unread = 0
         self._readers: set[int] = set()
+        self._asleep = 0
+        """Readers that wait for rows."""
         self._pushed = self._taken = self._given = 0
         self._finishing = self._closing = self._abandoned = False
         self._ended = False
@@ -195,11 +200,14 @@ class Core:
                 left = until - time.monotonic()
                 if not self._finishing and left <= 0:
                     return None
+                self._asleep += 1
                 self._rows_come.wait(None if self._finishing else left)
+                self._asleep -= 1
             if not self._tables:
                 self.check()
                 return None
             tables, self._tables = list(self._tables), deque()
+            self._rows_taken.notify()
             was_full = self._unread >= MOST_UNREAD
             self._unread = 0
             if was_full:
@@ -378,6 +386,9 @@ class Core:
             self._tables.append(collected.table)
             self._unread += collected.table.num_rows
             self._rows_come.notify_all()
+            if self._asleep and self._strategy.brief:
+                # A reader who wakes up needs the interpreter lock, and whoever works keeps it.
+                self._rows_taken.wait(HANDOVER)
         self._given += collected.table.num_rows
 
     def _drain(self) -> None:
