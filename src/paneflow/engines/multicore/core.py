@@ -3,8 +3,8 @@
 The thread takes all that has been pushed since it last looked, so that small pushes are worked on
 together and large ones at once; the front puts them in order, a strategy answers, the collector
 puts rows in order. Where pushes and the work on them are short, who pushes does it himself and lets
-the thread sleep: to hand it over would take longer. But he rests from it as long as it took him, so
-that he is not kept from pushing, and what comes meanwhile is worked on together.
+the thread sleep: to hand it over would take longer. But who comes straight back has more to push.
+He rests from work as long as it took him, and what he pushes meanwhile is worked on together.
 
 Both sides hold so much and no more: when rows are not read the thread stops, and when the thread
 stops, pushing waits.
@@ -54,6 +54,8 @@ LEFT_OVER = 0.001
 """Seconds that events wait so for those who push, where these do the work."""
 HANDOVER = 0.0005
 """Seconds that a reader is waited for, at most, so that rows do not lie until the next step."""
+STRAIGHT = 0.00005
+"""Seconds after a push, within which who pushes again has more to push."""
 FIRST_LOOK, SLOWEST_LOOK = 0.0002, 0.25
 """Seconds until the thread looks again what a strategy has finished: longer and longer."""
 PATIENCE = 10.0
@@ -87,7 +89,9 @@ class Core:
         """Held by the thread that works: this one, or one that pushes."""
         self._stepped = time.perf_counter()
         self._rested = self._stepped
-        """When the last step ended, and until when those who push shall rest from work."""
+        """When the last step ended, and until when who comes straight back shall rest."""
+        self._left = self._stepped
+        """When the last push was done."""
         self._error: BaseException | None = None
         """What has gone wrong in a thread that pushes."""
         self._work_comes = threading.Condition(self._lock)
@@ -124,19 +128,22 @@ class Core:
                 self._arrivals.append(Arrival(source, piece, places, n, arrived))
                 self._waiting += n
                 self._pushed += n
-                mine = self._can_work_here() and self._turn.acquire(blocking=False)
+                mine = self._can_work_here(arrived) and self._turn.acquire(blocking=False)
                 # A wake-up costs more than a small push: the thread says when it wants one.
                 if not mine and 0 < self._wanted <= self._waiting:
                     self._work_comes.notify()
             if mine:
                 self._work_here()
+        self._left = time.perf_counter()
 
-    def _can_work_here(self) -> bool:
+    def _can_work_here(self, arrived: float) -> bool:
         return (
-            self._strategy.brief
+            (arrived - self._left > STRAIGHT or arrived >= self._rested)
             and self._waiting < SMALL
             and self._unread < MOST_UNREAD
-            and time.perf_counter() >= self._rested
+            and not self._leaving
+            and self._error is None
+            and self._strategy.brief
         )
 
     def _work_here(self) -> None:
@@ -300,10 +307,10 @@ class Core:
         with self._lock:
             while self._unread >= MOST_UNREAD and not (self._closing or self._abandoned):
                 self._work_comes.wait()
-            while self._left_to_others(since := time.perf_counter() - self._stepped):
+            while self._left_to_others():
                 self._await_events(SMALL, LEFT_OVER)
-            look = min(max(FIRST_LOOK, since / 4), SLOWEST_LOOK)
-            if not (self._arrivals or self._leaving):
+            look = min(max(FIRST_LOOK, (time.perf_counter() - self._stepped) / 4), SLOWEST_LOOK)
+            if not (self._arrivals or self._leaving or self._error):
                 # What a strategy takes so long for is not found much later than it is there.
                 self._await_events(1, look if self._pending else None)
             elif self._alone and 0 < self._waiting < SMALL and not self._leaving:
@@ -326,13 +333,14 @@ class Core:
             self._room_comes.notify_all()
         return taken
 
-    def _left_to_others(self, since: float) -> bool:
+    def _left_to_others(self) -> bool:
         """Whether those who push do the work, and will soon do what they have left over."""
         if self._leaving or self._error is not None or not self._strategy.brief:
             return False
-        if not self._arrivals:
-            return since < LEFT_OVER
-        return time.perf_counter() - self._arrivals[0].arrived < LEFT_OVER
+        since = self._stepped
+        if self._arrivals:
+            since = max(since, self._arrivals[0].arrived)
+        return time.perf_counter() - since < LEFT_OVER
 
     @property
     def _can_wait(self) -> bool:
@@ -355,7 +363,8 @@ class Core:
     @property
     def _pending(self) -> bool:
         """Whether the strategy has still to say what is final by now."""
-        return self._collector.passed < self._passing.passed(self._front.watermark)
+        passed = self._passing.passed(self._front.watermark)
+        return self._collector.passed < passed and not self._strategy.brief
 
     def _step(self, arrivals: list[Arrival]) -> None:
         start = time.perf_counter()

@@ -13,7 +13,7 @@ event, and not on how events were cut into batches.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numba
 import numpy as np
@@ -44,11 +44,6 @@ class Arrival(NamedTuple):
     """Where the query's columns are among those of the batch; None: it has no others."""
     rows: int
     arrived: float
-
-    def selected(self) -> pa.RecordBatch:
-        """The query's columns."""
-        assert self.batch is not None
-        return self.batch if self.places is None else self.batch.select(self.places)
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,8 +146,7 @@ class Front:
     def _let_in(self, arrivals: list[Arrival]) -> None:
         if not arrivals:
             return
-        batches = [arrival.selected() for arrival in arrivals]
-        batch = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+        batch = _joined(arrivals)
         t = self._times(batch.column(0))
         if self._single:
             source = np.zeros(0, np.int64)
@@ -216,6 +210,25 @@ class Front:
             read=read,
             keys=self.keys,
         )
+
+
+def _joined(arrivals: list[Arrival]) -> pa.RecordBatch:
+    """The query's columns of all batches, one behind the other."""
+    batches: list[Any] = [a.batch for a in arrivals]
+    places = arrivals[0].places
+    if any(a.places is not places for a in arrivals) or _has_more(batches[0], places):
+        batches = [
+            b if a.places is None else b.select(a.places)
+            for a, b in zip(arrivals, batches, strict=True)
+        ]
+        places = None
+    joined = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+    return joined if places is None else joined.select(places)
+
+
+def _has_more(batch: pa.RecordBatch, places: list[int] | None) -> bool:
+    """Whether it has columns that nobody asked for, which would be joined in vain."""
+    return places is not None and len(places) < batch.num_columns
 
 
 @compiled

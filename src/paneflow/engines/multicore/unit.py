@@ -26,7 +26,7 @@ from paneflow.engines.multicore.ring import Bell
 from paneflow.errors import PaneflowError
 
 NEVER = sys.maxsize
-SHORT = 0.0005
+SHORT = 0.0015
 """Seconds that a PU works on a message, up to which another thread may do it."""
 SELDOM = 7
 """Of so many steps one is timed, while all are short."""
@@ -239,6 +239,8 @@ class Unit(ABC):
             # Not an error in what a message asks, but in the PU: nothing can be trusted any more.
             self.crew.fail(Failure(self.rank, error, -1))
             self.crew.stop()
+            if not isinstance(error, Exception) and threading.current_thread() is not self.thread:
+                raise  # an interrupt, meant for whoever helps
             return False
 
 

@@ -1,0 +1,125 @@
+"""Who does the work of a stream: its own thread, or, where it is short, the thread that pushes."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+
+import paneflow as pf
+from paneflow import aggregates as A, windows as W
+from paneflow.engines.multicore import core, unit
+from paneflow.engines.multicore.stream import Stream
+from paneflow.errors import PaneflowError
+from tests.multicore.support import TOPOLOGIES
+
+QUERY = pf.Query(W.tumbling(10), {"sum": A.sum("v")}, time="t")
+
+
+def events(first: int, n: int = 10) -> pa.RecordBatch:
+    t = list(range(first, first + n))
+    return pa.record_batch({"t": t, "v": t})
+
+
+class Working:
+    """Notes which threads work, and may do something else instead."""
+
+    def __init__(self) -> None:
+        self.threads: set[str] = set()
+        self.raises: BaseException | None = None
+
+    def __call__(self, rank: int) -> None:
+        self.threads.add(threading.current_thread().name)
+        if self.raises is not None and threading.current_thread() is threading.main_thread():
+            raises, self.raises = self.raises, None
+            raise raises
+
+
+@pytest.fixture(params=TOPOLOGIES)
+def opened(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[Stream, Working]]:
+    """A stream whose PUs have all gone to sleep, where everything is short."""
+    monkeypatch.setattr(unit, "SHORT", 1.0)
+    working = Working()
+    with Stream(QUERY, workers=3, strategy=request.param, pauses=working) as stream:
+        stream.push(events(0))
+        while not (stream._core is not None and stream._core._strategy.brief):
+            time.sleep(0.001)
+        time.sleep(0.05)
+        working.threads.clear()
+        yield stream, working
+
+
+def read(stream: Stream, n: int) -> list[int]:
+    """The next results; waits long for them."""
+    found: list[int] = []
+    while len(found) < n:
+        for rows in stream.results(10.0):
+            found += rows.column("sum").to_pylist()
+            if len(found) >= n:
+                break
+    return found
+
+
+def test_a_short_push_is_worked_on_by_the_thread_that_pushes(
+    opened: tuple[Stream, Working],
+) -> None:
+    stream, working = opened
+    stream.push(events(10))
+    assert working.threads == {"MainThread"}
+
+
+def test_what_is_pushed_while_he_rests_is_worked_on_without_another_push(
+    opened: tuple[Stream, Working], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream, working = opened
+    monkeypatch.setattr(core, "STRAIGHT", 1000.0)
+    assert stream._core is not None
+    stream._core._rested = time.perf_counter() + 1000.0
+    stream.push(events(10, 11))
+    assert read(stream, 2) == [45, 145]
+    assert "MainThread" not in working.threads
+
+
+def test_rows_come_whoever_works(opened: tuple[Stream, Working]) -> None:
+    stream, _ = opened
+    for first in range(10, 300, 10):
+        stream.push(events(first))
+    stream.finish()
+    sums = [row for rows in stream.results() for row in rows.column("sum").to_pylist()]
+    assert sums == [sum(range(first, first + 10)) for first in range(0, 300, 10)]
+
+
+def test_an_interrupt_while_a_push_works_reaches_it_and_ends_the_stream(
+    opened: tuple[Stream, Working],
+) -> None:
+    stream, working = opened
+    assert stream._core is not None
+    working.raises = KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt):
+        stream.push(events(10))
+    with pytest.raises(PaneflowError, match="KeyboardInterrupt"):
+        list(stream.results(10.0))
+    stream._core._thread.join(10.0)
+    assert not stream._core._thread.is_alive()
+
+
+def test_what_comes_behind_an_error_is_not_worked_on(
+    opened: tuple[Stream, Working], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream, _ = opened
+    assert stream._core is not None
+
+    def fails(arrivals: object) -> None:
+        raise OSError("no more room")
+
+    monkeypatch.setattr(stream._core._front, "take", fails)
+    stream.push(events(10))
+    with pytest.raises(PaneflowError, match="no more room"):
+        list(stream.results(10.0))
+    with pytest.raises(PaneflowError, match="no more room"):
+        stream.push(events(20))
