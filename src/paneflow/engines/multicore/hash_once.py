@@ -1,8 +1,9 @@
 """The Hash-Once approach (HOA, chapter 7 of the thesis): a ring, and hashing only at the entrance.
 
 The PU where an event enters the ring computes for each of its windows which PU is responsible,
-and the event carries that along: a list of windows for each PU. Every hash operation is done
-once, and because events enter everywhere in turn, each PU does a P-th of them.
+and the event carries that along: a list of windows for each PU. The hash is that of the Handshake
+approach, but every hash operation is done once, and because events enter everywhere in turn, each
+PU does a P-th of them.
 """
 
 from __future__ import annotations
