@@ -140,8 +140,12 @@ _NONE = {dtype: np.empty(0, dtype) for dtype in (np.int64, np.float64)}
 
 
 def as_arrow(values: Array, type_: pa.DataType) -> pa.Array:
-    """Numbers as an Arrow array of a type of the same width, none of them null, without a copy."""
-    return pa.Array.from_buffers(type_, len(values), [None, pa.py_buffer(values)])
+    """Numbers as an Arrow array of a type of the same width, none of them null.
+
+    They are not copied if they stand side by side.
+    """
+    held = pa.py_buffer(np.ascontiguousarray(values))
+    return pa.Array.from_buffers(type_, len(values), [None, held])
 
 
 def one_chunk(chunked: pa.ChunkedArray) -> pa.Array:
