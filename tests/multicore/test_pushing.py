@@ -47,7 +47,11 @@ def opened(
     working = Working()
     with Stream(QUERY, workers=3, strategy=request.param, pauses=working) as stream:
         stream.push(events(0))
-        while not (stream._core is not None and stream._core._strategy.brief):
+        assert stream._core is not None
+        # The first step may take seconds, while kernels are compiled.
+        while (
+            stream._core._waiting or stream._core._turn.locked() or not stream._core._strategy.brief
+        ):
             time.sleep(0.001)
         time.sleep(0.05)
         working.threads.clear()
