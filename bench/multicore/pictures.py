@@ -44,7 +44,7 @@ def draw_latency(figures: Mapping[str, Any]) -> None:
             )
     panel.axhline(5, color="#999999", linewidth=0.8, linestyle=":")
     panel.set_xticks(range(len(figures)), list(figures), fontsize=8)
-    panel.set(yscale="log", ylabel="milliseconds: p50, p99, max")
+    panel.set(ylabel="milliseconds: p50, p99, max")
     saved(picture, [panel], "multicore-latency", 6)
 
 

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from paneflow.aggregates.operator import Array
 from paneflow.engines.multicore.holding import (
     FEW,
+    close_up,
+    close_up_across,
     concatenated,
     concatenated_across,
     marked,
+    order_across,
     order_of,
     put,
     put_across,
     taken,
     taken_across,
 )
+from paneflow.slicing.columns import as_arrow, numbers_of
 
 LENGTHS = (0, 1, 7, 500, FEW, FEW + 1)
 EXTREME = np.iinfo(np.int64)
@@ -40,6 +45,34 @@ def test_an_order_of_the_farthest_values() -> None:
 
 
 @pytest.mark.parametrize("n", LENGTHS)
+def test_columns_of_a_table_are_ordered_by_its_rows_in_turn(n: int) -> None:
+    table = np.stack([values(n, 3), values(n + 1, 5)[:n]])
+    expected = np.lexsort(table[::-1])  # by the last key first, and stable
+    order = order_across(table)
+    assert (np.arange(n) if order is None else order).tolist() == expected.tolist()
+    if n <= FEW:
+        assert order_across(np.stack([np.arange(n), np.zeros(n, np.int64)])) is None
+
+
+@pytest.mark.parametrize("n", LENGTHS)
+def test_what_is_kept_closes_up(n: int) -> None:
+    column, table = values(n, 100), values(3 * n, 100).reshape(3, n)
+    kept = np.flatnonzero(values(n, 10) > 0)
+    expected, wide = column[kept].tolist(), table[:, kept].tolist()
+    close_up(column, kept)
+    close_up_across(table, kept)
+    assert column[: len(kept)].tolist() == expected
+    assert table[:, : len(kept)].tolist() == wide
+
+
+def test_numbers_pass_from_arrow_and_back() -> None:
+    assert numbers_of(pa.array([1, 2, 3, 4]).slice(1, 2)).tolist() == [2, 3]
+    assert numbers_of(pa.array([], pa.float64()), np.float64).tolist() == []
+    every_second = np.arange(6)[::2]
+    assert as_arrow(every_second, pa.timestamp("us")).cast(pa.int64()).to_pylist() == [0, 2, 4]
+
+
+@pytest.mark.parametrize("n", LENGTHS)
 def test_columns_and_tables_are_taken_and_put(n: int) -> None:
     column, table = values(n, 100), values(3 * n, 100).reshape(3, n)
     places = np.random.default_rng(1).permutation(n)[: n // 2 + 1]
@@ -56,7 +89,6 @@ def test_columns_and_tables_are_taken_and_put(n: int) -> None:
 def test_marks_become_places(n: int) -> None:
     mask = values(n, 10) > 0
     assert marked(mask).tolist() == np.flatnonzero(mask).tolist()
-    assert marked(mask, False).tolist() == np.flatnonzero(~mask).tolist()
 
 
 @pytest.mark.parametrize("n", LENGTHS)

@@ -59,9 +59,10 @@ def opened(
 
 
 def read(stream: Stream, n: int) -> list[int]:
-    """The next results; waits long for them."""
+    """The next results; waits long for them, but not forever."""
     found: list[int] = []
-    while len(found) < n:
+    end = time.monotonic() + 30
+    while len(found) < n and time.monotonic() < end:
         for rows in stream.results(10.0):
             found += rows.column("sum").to_pylist()
             if len(found) >= n:

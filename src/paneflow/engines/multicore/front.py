@@ -93,7 +93,6 @@ class Front:
 
     def __init__(self, query: Query, schema: pa.Schema, sources: int) -> None:
         self._query = query
-        self._schema = schema
         self._single = sources == 1
         self._lateness = query.lateness.value
         self._moment = time_type(schema.field(query.time).type, query.time).type

@@ -69,12 +69,12 @@ def taken_across(table: Array, which: Array) -> Array:
     return out
 
 
-def marked(mask: Array, mark: bool = True) -> Array:
-    """The places that are marked, or those that are not."""
+def marked(mask: Array) -> Array:
+    """The places that are marked."""
     if len(mask) > FEW:
-        return np.flatnonzero(mask if mark else ~mask)
+        return np.flatnonzero(mask)
     places = np.empty(len(mask), np.int64)
-    return places[: _mark(mask, mark, places)]
+    return places[: _mark(mask, places)]
 
 
 def put(column: Array, target: Array, at: int) -> None:
@@ -143,7 +143,7 @@ def order_of(values: Array) -> Array:
 def order_across(table: Array) -> Array | None:
     """A stable order of a table's columns by its first row, then its second, and so on.
 
-    None if they stand in order.
+    None only if they stand in order; of a long table that is not looked for.
 
     >>> order_across(np.array([[2, 1, 2, 1], [0, 9, 0, 8]])).tolist()
     [3, 1, 0, 2]
@@ -182,11 +182,11 @@ def _close_up_across(table, kept):  # type: ignore[no-untyped-def]
 
 
 @held
-def _mark(mask, mark, places):  # type: ignore[no-untyped-def]
+def _mark(mask, places):  # type: ignore[no-untyped-def]
     found = 0
     for i in range(len(mask)):
         places[found] = i
-        found += mask[i] == mark
+        found += mask[i]
     return found
 
 
