@@ -12,6 +12,7 @@ import pytest
 import paneflow as pf
 from paneflow import aggregates as A, windows as W
 from paneflow.engines.multicore import core, unit
+from paneflow.engines.multicore.front import Arrival
 from paneflow.engines.multicore.stream import Stream
 from paneflow.errors import PaneflowError
 from tests.multicore.support import TOPOLOGIES
@@ -36,6 +37,12 @@ class Working:
         if self.raises is not None and threading.current_thread() is threading.main_thread():
             raises, self.raises = self.raises, None
             raise raises
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Streams whose thread leaves it to others to work on what has ended no window."""
+    monkeypatch.setattr(core, "POSTPONED", 1000.0)
 
 
 @pytest.fixture(params=TOPOLOGIES)
@@ -89,16 +96,46 @@ def test_a_short_push_is_worked_on_by_the_thread_that_pushes(
     pytest.fail("another thread did the work, every time")
 
 
+@pytest.mark.parametrize("ends_a_window", [True, False])
 def test_what_is_pushed_while_he_rests_is_worked_on_without_another_push(
-    opened: tuple[Stream, Working], monkeypatch: pytest.MonkeyPatch
+    opened: tuple[Stream, Working], monkeypatch: pytest.MonkeyPatch, ends_a_window: bool
 ) -> None:
     stream, working = opened
-    monkeypatch.setattr(core, "STRAIGHT", 1000.0)
     assert stream._core is not None
-    stream._core._rested = time.perf_counter() + 1000.0
+    monkeypatch.setattr(stream._core, "_rests", lambda arrived, due: True)
     stream.push(events(10, 11))
     assert read(stream, 2) == [45, 145]
+    if not ends_a_window:
+        stream.push(events(21, 2))
+        until = time.monotonic() + 30
+        while stream.metrics().waiting and time.monotonic() < until:
+            time.sleep(0.001)
+        assert stream.metrics().waiting == 0
     assert "MainThread" not in working.threads
+
+
+def test_while_he_rests_pushes_wait_for_one_that_ends_a_window(
+    patient: None, opened: tuple[Stream, Working], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream, _ = opened
+    assert stream._core is not None
+    stream.push(events(10, 11))
+    assert read(stream, 2) == [45, 145]
+    time.sleep(0.05)
+    stream._core._rested = time.perf_counter() + 1000.0
+    steps = []
+    take = stream._core._front.take
+
+    def noted(arrivals: list[Arrival]) -> object:
+        steps.append([arrival.rows for arrival in arrivals])
+        return take(arrivals)
+
+    monkeypatch.setattr(stream._core._front, "take", noted)
+    for first, n in ((21, 4), (25, 5), (30, 2)):
+        stream.push(events(first, n))
+        time.sleep(0.01)
+    assert read(stream, 1) == [245]
+    assert [rows for rows in steps if rows] == [[4, 5, 2]]
 
 
 def test_rows_come_whoever_works(opened: tuple[Stream, Working]) -> None:

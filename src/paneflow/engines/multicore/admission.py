@@ -37,6 +37,8 @@ class Admitted(NamedTuple):
     are selected later."""
     timeless: int
     """Events that had no time, and were left out."""
+    latest: int = 0
+    """The largest time."""
 
 
 class Admission:
@@ -116,18 +118,23 @@ class Admission:
         if timeless:
             batch = batch.filter(times.is_valid())
             times = batch.column(place)
-        self._check_times(times)
+        latest = self._latest(times) if len(times) else 0
         for k in self._growing:
             column = batch.column(k if places is None else places[k])
             _check_growing(column, self._query.columns[k])
         for k in self._wide:
             column = batch.column(k if places is None else places[k])
             _check_wide(column, self._query.columns[k])
-        return Admitted(batch, places, timeless)
+        return Admitted(batch, places, timeless, latest)
 
-    def _check_times(self, times: pa.Array) -> None:
-        if not (self._in_ticks and _near(len(times), numbers_of(times), FARTHEST)):
-            read_times(pa.table({self._query.time: times}), self._query.time)
+    def _latest(self, times: pa.Array) -> int:
+        """The largest time; an error if one is too far from zero."""
+        if self._in_ticks:
+            latest = int(_latest(len(times), numbers_of(times), FARTHEST))
+            if latest <= FARTHEST:
+                return latest
+        values, _ = read_times(pa.table({self._query.time: times}), self._query.time)
+        return int(values.max())
 
 
 def _cast(
@@ -199,8 +206,11 @@ def _check_wide(column: pa.Array, name: str) -> None:
 
 
 @Loop
-def _near(times, farthest):  # type: ignore[no-untyped-def]
+def _latest(times, farthest):  # type: ignore[no-untyped-def]
+    """The largest time; if one is too far from zero, something beyond the farthest."""
     far = 0
+    latest = -farthest
     for t in times:
         far += (t < -farthest) | (t > farthest)  # without a branch, so that it is vectorised
-    return far == 0
+        latest = max(latest, t)
+    return latest if far == 0 else farthest + 1

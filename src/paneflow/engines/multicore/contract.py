@@ -142,6 +142,10 @@ class Strategy(ABC):
     def brief(self) -> bool:
         """Whether messages have been so short of late that the feeding thread does all the work."""
 
+    def due(self, limit: int) -> bool:
+        """Whether windows may have ended by a time that have not been given out."""
+        return True
+
     @abstractmethod
     def take(self) -> list[Rows]:
         """What has become final since, in order of `end` across calls; never waits."""

@@ -3,8 +3,9 @@
 The thread takes all that has been pushed since it last looked, so that small pushes are worked on
 together and large ones at once; the front puts them in order, a strategy answers, the collector
 puts rows in order. Where pushes and the work on them are short, who pushes does it himself and lets
-the thread sleep: to hand it over would take longer. But who comes straight back has more to push.
-He rests from work as long as it took him, and what he pushes meanwhile is worked on together.
+the thread sleep: to hand it over would take longer. He then rests from work as long as it took him,
+and what he pushes meanwhile is worked on together. But a push that ends windows is worked on at
+once, with all that waits: only who comes straight back, and so has more to push, rests then too.
 
 Both sides hold so much and no more: when rows are not read the thread stops, and when the thread
 stops, pushing waits.
@@ -51,7 +52,9 @@ SMALL = 4096
 MOMENT = 0.002
 """Seconds that events wait so, at most."""
 LEFT_OVER = 0.001
-"""Seconds that events wait so for those who push, where these do the work."""
+"""Seconds that events wait for those who push, where these do the work."""
+POSTPONED = 0.01
+"""The same for events by which no window has ended."""
 HANDOVER = 0.0005
 """Seconds that a reader is waited for, at most, so that rows do not lie until the next step."""
 STRAIGHT = 0.00005
@@ -75,6 +78,7 @@ class Core:
         pauses: Pauses | None,
     ) -> None:
         kinds = {name: kind_of(type_, name) for name, type_ in query.types(schema).items()}
+        self._lateness = query.lateness.value
         self._front = Front(query, schema, sources)
         self._collector = Collector(query, schema, self._front.keys)
         self._passing = Passing(query)
@@ -89,9 +93,11 @@ class Core:
         """Held by the thread that works: this one, or one that pushes."""
         self._stepped = time.perf_counter()
         self._rested = self._stepped
-        """When the last step ended, and until when who comes straight back shall rest."""
+        """When the last step ended, and until when those who push shall rest."""
         self._left = self._stepped
         """When the last push was done."""
+        self._due: float | None = None
+        """When the first push came that waits and may have ended windows; None if none does."""
         self._error: BaseException | None = None
         """What has gone wrong in a thread that pushes."""
         self._work_comes = threading.Condition(self._lock)
@@ -116,9 +122,12 @@ class Core:
 
     # The side of those who push.
 
-    def push(self, source: int, batch: pa.RecordBatch, places: list[int] | None) -> None:
+    def push(
+        self, source: int, batch: pa.RecordBatch, places: list[int] | None, latest: int
+    ) -> None:
         """Take a push in, a piece at a time; waits while too much is ahead of the thread."""
         arrived = time.perf_counter()
+        due = self._strategy.due(latest - self._lateness)
         rows = batch.num_rows
         for start in range(0, rows, PIECE):
             piece = batch if rows <= PIECE else batch.slice(start, PIECE)
@@ -128,23 +137,33 @@ class Core:
                 self._arrivals.append(Arrival(source, piece, places, n, arrived))
                 self._waiting += n
                 self._pushed += n
-                mine = self._can_work_here(arrived) and self._turn.acquire(blocking=False)
+                mine = self._can_work_here(arrived, due) and self._turn.acquire(blocking=False)
                 # A wake-up costs more than a small push: the thread says when it wants one.
-                if not mine and 0 < self._wanted <= self._waiting:
-                    self._work_comes.notify()
+                if not mine:
+                    first_due = due and self._due is None
+                    if first_due:
+                        self._due = arrived
+                    if self._wanted and (first_due or self._wanted <= self._waiting):
+                        self._work_comes.notify()
             if mine:
                 self._work_here()
         self._left = time.perf_counter()
 
-    def _can_work_here(self, arrived: float) -> bool:
+    def _can_work_here(self, arrived: float, due: bool) -> bool:
         return (
-            (arrived - self._left > STRAIGHT or arrived >= self._rested)
+            not self._rests(arrived, due)
             and self._waiting < SMALL
             and self._unread < MOST_UNREAD
             and not self._leaving
             and self._error is None
             and self._strategy.brief
         )
+
+    def _rests(self, arrived: float, due: bool) -> bool:
+        if not due:
+            return arrived < self._rested
+        straight_back = arrived - self._left <= STRAIGHT
+        return straight_back and arrived < min(self._rested, self._stepped + LEFT_OVER / 2)
 
     def _work_here(self) -> None:
         """Do the work in the thread that pushes, whose turn it is."""
@@ -165,7 +184,8 @@ class Core:
         """Let a source hold the watermark back no longer."""
         with self._lock:
             self.check()
-            self._arrivals.append(Arrival(source, None, None, 0, time.perf_counter()))
+            self._due = time.perf_counter()
+            self._arrivals.append(Arrival(source, None, None, 0, self._due))
             self._work_comes.notify()
 
     def check(self) -> None:
@@ -308,7 +328,7 @@ class Core:
             while self._unread >= MOST_UNREAD and not (self._closing or self._abandoned):
                 self._work_comes.wait()
             while self._left_to_others():
-                self._await_events(SMALL, LEFT_OVER)
+                self._await_events(SMALL, self._patience)
             look = min(max(FIRST_LOOK, (time.perf_counter() - self._stepped) / 4), SLOWEST_LOOK)
             if not (self._arrivals or self._leaving or self._error):
                 # What a strategy takes so long for is not found much later than it is there.
@@ -330,6 +350,7 @@ class Core:
                 taken.append(self._arrivals.popleft())
                 rows += taken[-1].rows
             self._waiting -= rows
+            self._due = self._arrivals[0].arrived if self._arrivals else None
             self._room_comes.notify_all()
         return taken
 
@@ -337,10 +358,14 @@ class Core:
         """Whether those who push do the work, and will soon do what they have left over."""
         if self._leaving or self._error is not None or not self._strategy.brief:
             return False
-        since = self._stepped
-        if self._arrivals:
-            since = max(since, self._arrivals[0].arrived)
-        return time.perf_counter() - since < LEFT_OVER
+        since = self._due
+        if since is None:
+            since = self._arrivals[0].arrived if self._arrivals else self._stepped
+        return time.perf_counter() - max(since, self._stepped) < self._patience
+
+    @property
+    def _patience(self) -> float:
+        return POSTPONED if self._due is None else LEFT_OVER
 
     @property
     def _can_wait(self) -> bool:
@@ -380,7 +405,7 @@ class Core:
         fitting = MOST_UNREAD // 8 * self._taken // max(self._given, 1)
         self._length = max(PIECE, min(self._longest, fitting, 2 * self._length))
         self._stepped = time.perf_counter()
-        self._rested = self._stepped + min(self._stepped - start, LEFT_OVER / 2)
+        self._rested = self._stepped + (self._stepped - start)
 
     def _gather(self) -> None:
         """Make readable what the strategy has finished."""

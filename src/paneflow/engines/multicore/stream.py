@@ -83,7 +83,7 @@ class Stream:
         self._timeless += admitted.timeless
         if admitted.batch is not None and admitted.batch.num_rows:
             core = self._core if self._core is not None else self._running()
-            core.push(source, admitted.batch, admitted.places)
+            core.push(source, admitted.batch, admitted.places, admitted.latest)
 
     def end_source(self, source: int) -> None:
         """Say that a source will bring no more, so that it holds nothing back."""

@@ -92,6 +92,9 @@ class Topology(Crewed):
         if work is not None:
             self._deliver(work)
 
+    def due(self, limit: int) -> bool:
+        return self._arrivals.due(limit)
+
     @property
     def idle(self) -> bool:
         return self._room.idle

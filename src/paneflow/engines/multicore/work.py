@@ -86,14 +86,19 @@ class Arrivals:
         """A watermark; None if no window ends by it that has not been given out before."""
         if self._limit is None:
             return None
-        limit, settled = max(self._limit, watermark), self._settled
-        if settled is not None and not any(
-            limit > settled if span.by_count else span.ended(limit) > span.ended(settled)
-            for span in self._question.spans
-        ):
+        limit = max(self._limit, watermark)
+        if not self.due(limit):
             return None
         self._limit = self._settled = limit
         return Work(self._next(), limit, limit, self._arrived)
+
+    def due(self, limit: int) -> bool:
+        """Whether windows end by a limit that have not been given out."""
+        settled = self._settled
+        return settled is None or any(
+            limit > settled if span.by_count else span.ended(limit) > span.ended(settled)
+            for span in self._question.spans
+        )
 
     def end(self) -> Work:
         """The end of the stream."""
