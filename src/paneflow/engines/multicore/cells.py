@@ -173,11 +173,10 @@ def combine_loop(shape: Shape) -> str:
 
 @numba.njit(nogil=True, inline="always")
 def _place(number, key):  # type: ignore[no-untyped-def]
-    # The finaliser of splitmix64 spreads neighbouring numbers and keys over the table.
+    # Neighbouring numbers and keys are spread over the table, and so are those far apart.
     x = np.uint64(number) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(key)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.int64((x ^ (x >> np.uint64(31))) >> np.uint64(1))
+    x = (x ^ (x >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
+    return np.int64(x >> np.uint64(32))
 
 
 @Loop

@@ -17,29 +17,47 @@ from paneflow.engines.multicore.holding import Loop
 from paneflow.engines.multicore.line import Line, LineUnit
 from paneflow.engines.multicore.question import Span
 
+# Multiples of two fractions that have nothing in common fall evenly between 0 and 1, and so do
+# their sums: the windows of a key go to the PUs in equal shares, and those of a moment do too.
+OF_WINDOW, OF_KEY = np.uint64(0xDB4F0B9175AE2165), np.uint64(0xBBE0563303A4615F)
+
 
 @numba.njit(nogil=True, inline="always")
 def owner(window, key, workers):  # type: ignore[no-untyped-def]
     """The PU that is responsible for a window; its number stands for its end."""
-    # Multiples of two fractions that have nothing in common fall evenly between 0 and 1, and so do
-    # their sums: the windows of a key go to the PUs in equal shares, and those of a moment do too.
-    x = np.uint64(window) * np.uint64(0xDB4F0B9175AE2165)
-    x += np.uint64(key) * np.uint64(0xBBE0563303A4615F)
+    x = np.uint64(window) * OF_WINDOW + np.uint64(key) * OF_KEY
     return np.int64(((x >> np.uint64(32)) * np.uint64(workers)) >> np.uint64(32))
+
+
+@numba.njit(nogil=True, inline="always")
+def _owned(rank, workers):  # type: ignore[no-untyped-def]
+    """The first of the hashes that name a PU, and how far it is to the last of them."""
+    begin = ((rank << 32) + workers - 1) // workers
+    end = (((rank + 1) << 32) + workers - 1) // workers
+    return np.uint64(begin) << np.uint64(32), (np.uint64(end - begin) << np.uint64(32)) - np.uint64(
+        1
+    )
 
 
 @Loop
 def _mine(key, ticks, start, end, span, rank, workers, which, numbers):  # type: ignore[no-untyped-def]
     reach, slide, offset, lowest = span
+    begin, extent = _owned(rank, workers)
     found, hashed = 0, 0
     for i in range(start, min(end, len(ticks))):
         since = ticks[i] - offset
-        for window in range(max((since - reach) // slide + 1, lowest), since // slide + 1):
-            hashed += 1
+        first = max((since - reach) // slide + 1, lowest)
+        last = since // slide
+        before = found
+        # The hash of each window, as in `owner`, counted from the first that names this PU.
+        x = np.uint64(first) * OF_WINDOW + np.uint64(key[i]) * OF_KEY - begin
+        for window in range(first, last + 1):
             # Written in any case, since nobody can foresee whose a window is.
-            which[found] = i
             numbers[found] = window
-            found += owner(window, key[i], workers) == rank
+            found += x <= extent
+            x += OF_WINDOW
+        which[before:found] = i
+        hashed += max(last + 1 - first, 0)
     return found, hashed
 
 
