@@ -16,7 +16,7 @@ import pytest
 
 import paneflow as pf
 from paneflow import aggregates as A, windows as W
-from paneflow.engines.multicore import core
+from paneflow.engines.multicore import core, outbox
 from paneflow.engines.multicore.auto import PLACES
 from paneflow.engines.multicore.single import Single
 
@@ -324,7 +324,7 @@ def most_held(total: int) -> tuple[int, int, int]:
     return most, rows, pushed
 
 
-BOUND = core.MOST_WAITING + 2 * core.MOST_UNREAD
+BOUND = core.MOST_WAITING + 2 * outbox.MOST_UNREAD
 
 
 def test_a_slow_reader_slows_the_writer(monkeypatch: pytest.MonkeyPatch) -> None:

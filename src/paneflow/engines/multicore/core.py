@@ -2,10 +2,7 @@
 
 The thread takes all that has been pushed since it last looked, so that small pushes are worked on
 together and large ones at once; the front puts them in order, a strategy answers, the collector
-puts rows in order. Where pushes and the work on them are short, who pushes does it himself and lets
-the thread sleep: to hand it over would take longer. He then rests from work as long as it took him,
-and what he pushes meanwhile is worked on together. But a push that ends windows is worked on at
-once, with all that waits: only who comes straight back, and so has more to push, rests then too.
+puts rows in order, and the outbox holds them. Short work is done by those who push (`turns.py`).
 
 Both sides hold so much and no more: when rows are not read the thread stops, and when the thread
 stops, pushing waits.
@@ -28,8 +25,10 @@ from paneflow.engines.multicore.collector import Collector
 from paneflow.engines.multicore.contract import Pauses, Strategy
 from paneflow.engines.multicore.front import Arrival, Front
 from paneflow.engines.multicore.metrics import Histogram, StreamMetrics
+from paneflow.engines.multicore.outbox import MOST_UNREAD, Outbox
 from paneflow.engines.multicore.passing import NEVER, Passing
 from paneflow.engines.multicore.single import Single
+from paneflow.engines.multicore.turns import Turns
 from paneflow.errors import PaneflowError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -45,20 +44,10 @@ SHORT_STEP = 2**14
 """The same where several threads share the work: each has something to do while others have."""
 FIRST_STEP = 2**14
 """Steps begin short, until it is known how many rows come of an event."""
-MOST_UNREAD = 2**19
-"""Rows that may wait to be read before the thread stops."""
 SMALL = 4096
 """Fewer events than this are worth a moment's wait for more."""
 MOMENT = 0.002
 """Seconds that events wait so, at most."""
-LEFT_OVER = 0.001
-"""Seconds that events wait for those who push, where these do the work."""
-POSTPONED = 0.01
-"""The same for events by which no window has ended."""
-HANDOVER = 0.0005
-"""Seconds that a reader is waited for, at most, so that rows do not lie until the next step."""
-STRAIGHT = 0.00005
-"""Seconds after a push, within which who pushes again has more to push."""
 FIRST_LOOK, SLOWEST_LOOK = 0.0002, 0.25
 """Seconds until the thread looks again what a strategy has finished: longer and longer."""
 PATIENCE = 10.0
@@ -89,34 +78,18 @@ class Core:
         self._length = min(FIRST_STEP, self._longest)
         # A stream may be collected, and abandoned, while this very thread holds the lock.
         self._lock = threading.RLock()
-        self._turn = threading.Lock()
-        """Held by the thread that works: this one, or one that pushes."""
-        self._stepped = time.perf_counter()
-        self._rested = self._stepped
-        """When the last step ended, and until when those who push shall rest."""
-        self._left = self._stepped
-        """When the last push was done."""
-        self._due: float | None = None
-        """When the first push came that waits and may have ended windows; None if none does."""
+        self._turns = Turns()
         self._error: BaseException | None = None
         """What has gone wrong in a thread that pushes."""
         self._work_comes = threading.Condition(self._lock)
         self._room_comes = threading.Condition(self._lock)
-        self._rows_come = threading.Condition(self._lock)
-        self._rows_taken = threading.Condition(self._lock)
+        self._outbox = Outbox(self._lock, self._work_comes)
         self._wanted = 0
         """Events that the thread waits for; 0 if it waits for none."""
         self._arrivals: deque[Arrival] = deque()
         self._waiting = 0
-        self._tables: deque[pa.Table] = deque()
-        self._unread = 0
-        self._readers: set[int] = set()
-        self._asleep = 0
-        """Readers that wait for rows."""
         self._pushed = self._taken = self._given = 0
         self._finishing = self._closing = self._abandoned = False
-        self._ended = False
-        self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="paneflow-stream", daemon=True)
         self._thread.start()
 
@@ -134,36 +107,30 @@ class Core:
             n = piece.num_rows
             with self._lock:
                 self._await_room(n)
-                self._arrivals.append(Arrival(source, piece, places, n, arrived))
+                self._arrivals.append(Arrival(source, piece, places, n, arrived, due))
                 self._waiting += n
                 self._pushed += n
-                mine = self._can_work_here(arrived, due) and self._turn.acquire(blocking=False)
+                mine = self._can_work_here(arrived, due) and self._turns.lock.acquire(False)
                 # A wake-up costs more than a small push: the thread says when it wants one.
                 if not mine:
-                    first_due = due and self._due is None
+                    first_due = due and self._turns.due is None
                     if first_due:
-                        self._due = arrived
+                        self._turns.due = arrived
                     if self._wanted and (first_due or self._wanted <= self._waiting):
                         self._work_comes.notify()
             if mine:
                 self._work_here()
-        self._left = time.perf_counter()
+        self._turns.left = time.perf_counter()
 
     def _can_work_here(self, arrived: float, due: bool) -> bool:
         return (
-            not self._rests(arrived, due)
+            not self._turns.rests(arrived, due)
             and self._waiting < SMALL
-            and self._unread < MOST_UNREAD
+            and not self._outbox.full
             and not self._leaving
             and self._error is None
             and self._strategy.brief
         )
-
-    def _rests(self, arrived: float, due: bool) -> bool:
-        if not due:
-            return arrived < self._rested
-        straight_back = arrived - self._left <= STRAIGHT
-        return straight_back and arrived < min(self._rested, self._stepped + LEFT_OVER / 2)
 
     def _work_here(self) -> None:
         """Do the work in the thread that pushes, whose turn it is."""
@@ -175,7 +142,7 @@ class Core:
             if not isinstance(error, Exception):  # meant for this thread
                 raise
         finally:
-            self._turn.release()
+            self._turns.lock.release()
             if self._error is not None or not self._strategy.brief:
                 with self._lock:
                     self._work_comes.notify()
@@ -184,14 +151,13 @@ class Core:
         """Let a source hold the watermark back no longer."""
         with self._lock:
             self.check()
-            self._due = time.perf_counter()
-            self._arrivals.append(Arrival(source, None, None, 0, self._due))
+            self._turns.due = now = time.perf_counter()
+            self._arrivals.append(Arrival(source, None, None, 0, now, True))
             self._work_comes.notify()
 
     def check(self) -> None:
         """Raise what the stream has failed with."""
-        if self._failure is not None:
-            raise self._failure
+        self._outbox.check()
 
     def _await_room(self, n: int) -> None:
         since = None
@@ -206,11 +172,10 @@ class Core:
                 return
             since = since or time.monotonic()
             self._room_comes.wait(0.5)
-            alone = self._readers <= {threading.get_ident()}
-            full = self._unread >= MOST_UNREAD
-            if alone and full and time.monotonic() - since > PATIENCE:
+            stuck = self._outbox.full and not self._outbox.read_elsewhere
+            if stuck and time.monotonic() - since > PATIENCE:
                 raise UnsupportedError(
-                    f"{self._unread} rows wait to be read, and no other thread reads them, so "
+                    f"{self._outbox.rows} rows wait to be read, and no other thread reads them, so "
                     f"pushing would wait forever: call stream.results() between pushes, or read "
                     f"them in another thread"
                 )
@@ -219,32 +184,7 @@ class Core:
 
     def read(self, wait: float) -> pa.Table | None:
         """Rows that can be read; waits so long for the first. None: there are none, now or ever."""
-        until = time.monotonic() + wait
-        with self._lock:
-            self._readers.add(threading.get_ident())
-            # A failure comes behind the rows before it, though threads may still be ending.
-            while not (self._tables or self._ended or self._failure):
-                left = until - time.monotonic()
-                if not self._finishing and left <= 0:
-                    return None
-                self._asleep += 1
-                self._rows_come.wait(None if self._finishing else left)
-                self._asleep -= 1
-            if not self._tables:
-                self.check()
-                return None
-            tables, self._tables = list(self._tables), deque()
-            self._rows_taken.notify()
-            was_full = self._unread >= MOST_UNREAD
-            self._unread = 0
-            if was_full:
-                self._work_comes.notify()
-        return tables[0] if len(tables) == 1 else pa.concat_tables(tables)
-
-    @property
-    def ended(self) -> bool:
-        """Whether the thread has done all that it ever will."""
-        return self._ended
+        return self._outbox.read(wait)
 
     def finish(self) -> None:
         """No more events will come."""
@@ -252,7 +192,7 @@ class Core:
             self.check()
             self._finishing = True
             self._work_comes.notify()
-            self._rows_come.notify_all()
+            self._outbox.finish()
 
     def close(self) -> None:
         """Work on what was pushed, keep the rows that are final by it, and end."""
@@ -279,7 +219,7 @@ class Core:
             waiting=self._waiting,
             held=self._front.held,
             withheld=self._collector.held,
-            unread=self._unread,
+            unread=self._outbox.rows,
             watermark=None if watermark == NEVER else watermark,
             latency=self._latency.latency(),
             units=tuple(self._strategy.metrics()),
@@ -295,18 +235,17 @@ class Core:
         finally:
             self._strategy.stop()
             with self._lock:
-                self._ended = True
                 self._arrivals.clear()
                 self._waiting = 0
                 self._room_comes.notify_all()
-                self._rows_come.notify_all()
+                self._outbox.end()
 
     def _work(self) -> None:
         while True:
             ready = self._await_work()
             if self._abandoned:
                 return
-            with self._turn:
+            with self._turns.lock:
                 if self._error is not None:
                     raise self._error
                 arrivals = self._taken_now() if ready else []
@@ -325,11 +264,11 @@ class Core:
     def _await_work(self) -> bool:
         """Wait for pushes, but not past the next look at the strategy; whether to take them."""
         with self._lock:
-            while self._unread >= MOST_UNREAD and not (self._closing or self._abandoned):
+            while self._outbox.full and not (self._closing or self._abandoned):
                 self._work_comes.wait()
             while self._left_to_others():
-                self._await_events(SMALL, self._patience)
-            look = min(max(FIRST_LOOK, (time.perf_counter() - self._stepped) / 4), SLOWEST_LOOK)
+                self._await_events(SMALL, self._turns.patience)
+            look = min(max(FIRST_LOOK, (time.perf_counter() - self._turns.ended) / 4), SLOWEST_LOOK)
             if not (self._arrivals or self._leaving or self._error):
                 # What a strategy takes so long for is not found much later than it is there.
                 self._await_events(1, look if self._pending else None)
@@ -350,7 +289,7 @@ class Core:
                 taken.append(self._arrivals.popleft())
                 rows += taken[-1].rows
             self._waiting -= rows
-            self._due = self._arrivals[0].arrived if self._arrivals else None
+            self._turns.due = next((a.arrived for a in self._arrivals if a.due), None)
             self._room_comes.notify_all()
         return taken
 
@@ -358,14 +297,7 @@ class Core:
         """Whether those who push do the work, and will soon do what they have left over."""
         if self._leaving or self._error is not None or not self._strategy.brief:
             return False
-        since = self._due
-        if since is None:
-            since = self._arrivals[0].arrived if self._arrivals else self._stepped
-        return time.perf_counter() - max(since, self._stepped) < self._patience
-
-    @property
-    def _patience(self) -> float:
-        return POSTPONED if self._due is None else LEFT_OVER
+        return self._turns.left_to_others(self._arrivals[0].arrived if self._arrivals else None)
 
     @property
     def _can_wait(self) -> bool:
@@ -404,8 +336,7 @@ class Core:
         self._taken += sum(arrival.rows for arrival in arrivals)
         fitting = MOST_UNREAD // 8 * self._taken // max(self._given, 1)
         self._length = max(PIECE, min(self._longest, fitting, 2 * self._length))
-        self._stepped = time.perf_counter()
-        self._rested = self._stepped + (self._stepped - start)
+        self._turns.end(start)
 
     def _gather(self) -> None:
         """Make readable what the strategy has finished."""
@@ -416,13 +347,7 @@ class Core:
         now = time.perf_counter()
         for arrived, rows in collected.arrivals:
             self._latency.add(now - arrived, rows)
-        with self._lock:
-            self._tables.append(collected.table)
-            self._unread += collected.table.num_rows
-            self._rows_come.notify_all()
-            if self._asleep and self._strategy.brief:
-                # A reader who wakes up needs the interpreter lock, and whoever works keeps it.
-                self._rows_taken.wait(HANDOVER)
+        self._outbox.put(collected.table, hand_over=self._strategy.brief)
         self._given += collected.table.num_rows
 
     def _drain(self) -> None:
@@ -447,5 +372,4 @@ class Core:
             failure = PaneflowError(f"the stream failed with {type(error).__name__}: {error}")
             failure.__cause__ = error
             error = failure
-        with self._lock:
-            self._failure = error
+        self._outbox.failure = error

@@ -44,13 +44,16 @@ class Arrival(NamedTuple):
     """Where the query's columns are among those of the batch; None: it has no others."""
     rows: int
     arrived: float
+    due: bool
+    """Whether windows may have ended by it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Events(Batch):
     """A batch that also has the events as they came, and its columns as aggregates read them.
 
-    `arrived` is when the first of the pushes came that it was made of.
+    `arrived` is when the first of the pushes that it was made of came by which windows may have
+    ended; if there is none, the first of them.
     """
 
     given: pa.RecordBatch
@@ -127,6 +130,8 @@ class Front:
 
     def take(self, arrivals: list[Arrival]) -> Events | None:
         """Let in what has arrived; the events that are final now, if there are any."""
+        if not arrivals:
+            return None
         fresh: list[Arrival] = []
         for arrival in arrivals:
             if arrival.batch is not None:
@@ -140,7 +145,8 @@ class Front:
                 wm = FOREVER if least == FOREVER else least - self._lateness
                 self._watermark[0] = max(self.watermark, wm)
         self._let_in(fresh)
-        return self._final(arrivals[0].arrived if arrivals else 0.0)
+        ending = next((a for a in arrivals if a.due), arrivals[0])
+        return self._final(ending.arrived)
 
     def _let_in(self, arrivals: list[Arrival]) -> None:
         if not arrivals:
