@@ -11,7 +11,7 @@ import pytest
 
 import paneflow as pf
 from paneflow import aggregates as A, windows as W
-from paneflow.engines.multicore import turns, unit
+from paneflow.engines.multicore import core, turns, unit
 from paneflow.engines.multicore.front import Arrival, Events
 from paneflow.engines.multicore.stream import Stream
 from paneflow.errors import PaneflowError
@@ -142,6 +142,22 @@ def test_while_he_rests_pushes_wait_for_one_that_ends_a_window(
         time.sleep(0.01)
     assert read(stream, 1) == [245]
     assert steps == [[4, 5, 2]]
+
+
+def test_what_is_too_much_for_those_who_push_does_not_wait(
+    patient: None, opened: tuple[Stream, Working], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream, working = opened
+    assert stream._core is not None
+    monkeypatch.setattr(stream._core._turns, "rests", lambda arrived, due: True)
+    monkeypatch.setattr(stream._core._strategy, "due", lambda limit: False)
+    stream.push(events(10, core.SMALL - 1))
+    stream.push(events(core.SMALL + 9, 1))
+    until = time.monotonic() + 30
+    while stream.metrics().waiting and time.monotonic() < until:
+        time.sleep(0.001)
+    assert stream.metrics().waiting == 0
+    assert "MainThread" not in working.threads
 
 
 def test_rows_come_whoever_works(opened: tuple[Stream, Working]) -> None:

@@ -297,6 +297,8 @@ class Core:
         """Whether those who push do the work, and will soon do what they have left over."""
         if self._leaving or self._error is not None or not self._strategy.brief:
             return False
+        if self._waiting >= SMALL:
+            return False
         return self._turns.left_to_others(self._arrivals[0].arrived if self._arrivals else None)
 
     @property
