@@ -4,7 +4,7 @@ Threads of this process run on the cores that there are, so scaling beyond them 
 But what each PU has to do can be counted with any number of PUs, and what each thing costs can be
 measured with one. The model:
 
-- a PU is busy for the sum over its parts: count times cost;
+- a PU is busy for the sum over its parts: count times cost, messages among them;
 - PUs work side by side, each on a core of its own, so the stream takes as long as the busiest PU;
 - except for what needs the interpreter lock: the steps between two messages, of all PUs and of the
   feeder together, one after the other.
@@ -12,7 +12,9 @@ measured with one. The model:
     makespan(P) = max(max over PUs of sum(count * cost), messages of all PUs * cost of a message)
 
 Costs are fitted for each setting: `message` from a stream of single events without overlap, the
-others from kernels run alone. The measured 1 and 2 PUs stand beside the model in the plot.
+others from kernels run alone. A step or a merge finds its window; to make a new one is part of what
+a row costs. `hash_once` also lists what it hashes, and `pane_line` pays for each part of a window
+that it finds. The measured 1 and 2 PUs stand beside the model in the plot.
 """
 
 from __future__ import annotations
@@ -28,11 +30,16 @@ from bench.multicore.settings import events_of
 from bench.multicore.streams import HASH, KINDS, PANE_BASED, RR, RRCP, TOPOLOGIES, Setting, drive
 from bench.report import Sheet
 from paneflow.engines.multicore.cells import Cells
-from paneflow.engines.multicore.contract import UnitMetrics
+from paneflow.engines.multicore.contents import Contents
+from paneflow.engines.multicore.contract import Batch, UnitMetrics
 from paneflow.engines.multicore.handshake import _mine
-from paneflow.engines.multicore.question import Events, Question
+from paneflow.engines.multicore.hash_once import _list_by_owner
+from paneflow.engines.multicore.holding import order_of
+from paneflow.engines.multicore.panes import Dealer
+from paneflow.engines.multicore.pieces import PartsOf, Pieces
+from paneflow.engines.multicore.question import NEVER, Events, Question
 from paneflow.engines.multicore.results import ResultSet
-from paneflow.engines.multicore.work import Work
+from paneflow.engines.multicore.work import Arrivals, Work
 
 UNITS = (1, 2, 4, 8, 16, 32, 64)
 Costs = dict[str, float]
@@ -47,34 +54,32 @@ def costs(setting: Setting, sample: int) -> Costs:
     events = Events(question, batch)
     which = np.arange(len(batch))
     numbers = batch.t // setting.slide
+    windows, each_its_own = Cells(question), Cells(question)
+    windows.absorb(events, which, numbers)
+    each_its_own.absorb(events, which, which)
+    held = each_its_own.contents().copy()
 
     def step() -> None:
-        Cells(question).absorb(events, which, numbers)
-
-    panes = Cells(question)
-    panes.absorb(events, which, which)
-    held = panes.contents()
+        windows.absorb(events, which, numbers)
 
     def merge() -> None:
-        Cells(question).merge(held, which, numbers)
+        windows.merge(held, which, numbers)
 
     found = [np.empty(len(batch) * span.most, np.int64) for _ in range(2)]
 
     def hash_() -> None:
         _mine(len(batch) * span.most, batch.key, batch.t, 0, len(batch), span.numbers, 0, 3, *found)
 
-    filled = Cells(question)
+    def hash_and_list() -> None:
+        owners, starts = np.empty_like(found[0]), np.zeros(4, np.int64)
+        _list_by_owner(batch.key, batch.t, span.numbers, 3, owners, starts, *found)
 
-    def fill() -> None:
-        filled.absorb(events, which, which)
+    def step_alone() -> None:
+        each_its_own.absorb(events, which, which)
 
-    def collect() -> None:
-        fill()
-        ResultSet(Work(0, 0, 2**62, 0.0)).collect(question, span, filled)
-
-    def refill() -> None:
-        fill()
-        filled.take()
+    def row() -> None:
+        ResultSet(Work(0, 0, 2**62, 0.0)).collect(question, span, each_its_own)
+        step_alone()
 
     calm = Setting("message", 10**9, 10**9, 1, setting.aggregate)
     singles = calm.batches(sample, 1)
@@ -83,9 +88,31 @@ def costs(setting: Setting, sample: int) -> Costs:
         "step": _fastest(step) / len(batch),
         "merge": _fastest(merge) / len(batch),
         "hash": _fastest(hash_) / (len(batch) * span.most),
-        "row": max(0.0, _fastest(collect) - _fastest(refill)) / len(batch),
+        "list": _fastest(hash_and_list) / (len(batch) * span.most),
+        "row": max(0.0, _fastest(row) - _fastest(step_alone)) / len(batch),
+        "part": _part(question, batch),
         "message": drive("round_robin", calm, 1, singles).seconds / len(singles),
     }
+
+
+def _part(question: Question, batch: Batch) -> float:
+    """Seconds of a part of a window that travels along the line of panes."""
+    (span,) = question.spans
+    pieces, panes, parts_of = Pieces(span), Cells(question), PartsOf(question)
+    dealer = Dealer(question, [pieces], [pieces.together], True, 1)
+    (share,) = dealer.shares(Arrivals(question, True).batch(batch), batch)
+    for dealt in share.events:
+        assert dealt is not None
+        events, numbers = dealt
+        panes.absorb(events, np.arange(len(numbers)), numbers)
+    none_before, all_now = np.array([-NEVER]), np.array([NEVER])
+
+    def parts() -> Contents:
+        found, _ = parts_of(pieces, panes.contents(), none_before, all_now)
+        order_of(found.number)
+        return found
+
+    return _fastest(parts) / len(parts())
 
 
 def _fastest(run: Callable[[], object]) -> float:
@@ -97,15 +124,20 @@ def _fastest(run: Callable[[], object]) -> float:
     return min(spent)
 
 
-def makespan(units: list[UnitMetrics], messages: int, cost: Costs, by_panes: bool) -> float:
+def makespan(units: list[UnitMetrics], messages: int, cost: Costs, topology: str) -> float:
     """Seconds that a stream would take, each PU on a core of its own."""
+    update = cost["merge" if topology in PANE_BASED else "step"]
+    hashed = cost["list" if topology == "hash_once" else "hash"]
+    found = cost["part"] if topology == "pane_line" else 0.0
 
     def busy(unit: UnitMetrics) -> float:
         return (
-            unit.hash_operations * cost["hash"]
-            + unit.window_updates * cost["merge" if by_panes else "step"]
+            unit.hash_operations * hashed
+            + unit.windows_found * found
+            + unit.window_updates * update
             + unit.pane_updates * cost["step"]
             + unit.results * cost["row"]
+            + messages * cost["message"]
         )
 
     return max(max(map(busy, units)), messages * len(units) * cost["message"])
@@ -125,9 +157,10 @@ def run(quick: bool) -> tuple[Figures, list[Sheet]]:
             batches = setting.batches(*events_of(setting, topology, True))
             events = sum(map(len, batches))
             model[topology], measured[topology] = {}, {}
+            drive(topology, setting, 1, batches[:2])  # compiles
             for workers in asked:
                 driven = drive(topology, setting, workers, batches)
-                seconds = makespan(driven.units, len(batches), cost, topology in PANE_BASED)
+                seconds = makespan(driven.units, len(batches), cost, topology)
                 model[topology][workers] = events / seconds
                 if workers <= 2:
                     measured[topology][workers] = events / driven.seconds

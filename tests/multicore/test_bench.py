@@ -13,7 +13,15 @@ from bench.multicore.streams import CHEAP, HASH, RR, RRCP, drive
 from paneflow.engines.multicore.contract import UnitMetrics
 from tests.multicore.support import TOPOLOGIES
 
-COST = {"step": 10.0, "merge": 3.0, "hash": 1.0, "row": 2.0, "message": 0.1}
+COST = {
+    "step": 10.0,
+    "merge": 3.0,
+    "hash": 1.0,
+    "list": 4.0,
+    "row": 2.0,
+    "part": 5.0,
+    "message": 0.1,
+}
 
 
 @pytest.fixture(autouse=True)
@@ -33,14 +41,18 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_busiest_unit_decides_how_long_a_stream_takes() -> None:
     idle = UnitMetrics(0, window_updates=1)
     busy = UnitMetrics(1, hash_operations=5, window_updates=7, results=2)
-    assert makespan([idle, busy], 1, COST, by_panes=False) == 5 * 1 + 7 * 10 + 2 * 2
-    panes = UnitMetrics(0, pane_updates=4, window_updates=7)
-    assert makespan([panes, idle], 1, COST, by_panes=True) == 4 * 10 + 7 * 3
+    work = 5 * 1 + 7 * 10 + 2 * 2
+    assert makespan([idle, busy], 1, COST, "handshake") == pytest.approx(work + 0.1)
+    assert makespan([idle, busy], 1, COST, "hash_once") == pytest.approx(work + 5 * 3 + 0.1)
+    panes = UnitMetrics(0, pane_updates=4, windows_found=6, window_updates=7)
+    work = 4 * 10 + 7 * 3
+    assert makespan([panes, idle], 1, COST, "pane_ring") == pytest.approx(work + 0.1)
+    assert makespan([panes, idle], 1, COST, "pane_line") == pytest.approx(work + 6 * 5 + 0.1)
 
 
 def test_many_small_messages_wait_for_the_interpreter() -> None:
     units = [UnitMetrics(rank) for rank in range(8)]
-    assert makespan(units, 1000, COST, by_panes=False) == pytest.approx(1000 * 8 * 0.1)
+    assert makespan(units, 1000, COST, "handshake") == pytest.approx(1000 * 8 * 0.1)
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)

@@ -9,6 +9,7 @@ import pytest
 from paneflow.aggregates.operator import Array
 from paneflow.engines.multicore.holding import (
     FEW,
+    Loop,
     close_up,
     close_up_across,
     concatenated,
@@ -97,3 +98,15 @@ def test_columns_and_tables_are_concatenated(n: int) -> None:
     assert concatenated([column, column]).tolist() == [*column.tolist(), *column.tolist()]
     together = np.concatenate([table, table], axis=1)
     assert concatenated_across([table, table]).tolist() == together.tolist()
+
+
+def test_a_long_loop_is_compiled_as_soon_as_a_short_one_was() -> None:
+    def count(values):  # type: ignore[no-untyped-def]
+        return len(values)
+
+    loop = Loop(count)
+    numbers = np.zeros((2, FEW))
+    assert loop(1, numbers[0]) == FEW
+    assert loop(2, numbers[:, :1]) == 2  # not side by side: another type
+    assert loop._long.signatures == loop._short.signatures
+    assert len(loop._long.signatures) == 2

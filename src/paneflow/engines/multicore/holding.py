@@ -28,10 +28,7 @@ held = numba.njit(cache=True)
 
 
 class Loop:
-    """A compiled loop that keeps the lock if it is short: it is told how many steps it takes.
-
-    A call that takes no steps at all compiles it for calls of any length.
-    """
+    """A compiled loop that keeps the lock if it is short: it is told how many steps it takes."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         assert isinstance(function, FunctionType)
@@ -40,11 +37,19 @@ class Loop:
         short.__qualname__ = f"{function.__qualname__}_short"
         self._long = numba.njit(nogil=True, cache=True)(function)
         self._short = numba.njit(cache=True)(short)
+        self._known = 0
+        """Types of arguments for which both are compiled."""
 
     def __call__(self, steps: int, *arguments: Any) -> Any:
-        if steps == 0:
-            self._long(*arguments)
-        return (self._short if steps <= FEW else self._long)(*arguments)
+        if steps > FEW:
+            return self._long(*arguments)
+        result = self._short(*arguments)
+        if len(self._short.overloads) > self._known:
+            # A stream that has just waited for one shall not wait for the other in the middle.
+            for signature in self._short.signatures:
+                self._long.compile(signature)
+            self._known = len(self._short.overloads)
+        return result
 
 
 def places(n: int) -> Array:
