@@ -84,6 +84,7 @@ def draw_trading(figures: Mapping[str, Any]) -> None:
             colour = COLOURS["pane_line" if model == "agnostic" else "round_robin"]
             panel.plot(list(points), list(points.values()), color=colour, marker="o", label=model)
         panel.axhline(row["ideal"], color="#999999", linewidth=0.8, linestyle=":")
-        panel.set(xlabel="workers", ylim=(0, None), xticks=list(points))
+        most = max(row["ideal"], *(max(points.values()) for points in row["found"].values()))
+        panel.set(xlabel="workers", ylim=(0, 1.08 * most), xticks=list(points))
         panel.set_title(f"{name}: results/s", loc="left", fontsize=9)
     saved(picture, [panels[0]], "multicore-trading", 6)
