@@ -329,7 +329,7 @@ BOUND = core.MOST_WAITING + 2 * outbox.MOST_UNREAD
 
 def test_a_slow_reader_slows_the_writer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(core, "MOST_WAITING", 2**16)
-    monkeypatch.setattr(core, "MOST_UNREAD", 2**14)
+    monkeypatch.setattr(outbox, "MOST_UNREAD", 2**14)
     most, rows, pushed = most_held(2_000_000)
     assert (rows, pushed) == (500_000, 2_000_000)
     assert most <= 2**16 + 2 * 2**14
@@ -347,7 +347,7 @@ def test_pushing_without_reading_is_told_apart_from_a_slow_reader(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(core, "MOST_WAITING", 2**14)
-    monkeypatch.setattr(core, "MOST_UNREAD", 2**10)
+    monkeypatch.setattr(outbox, "MOST_UNREAD", 2**10)
     monkeypatch.setattr(core, "PATIENCE", 0.2)
     query = pf.Query(W.tumbling(1), {"n": A.count()}, time="t")
     with (

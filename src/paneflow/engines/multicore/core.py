@@ -25,7 +25,7 @@ from paneflow.engines.multicore.collector import Collector
 from paneflow.engines.multicore.contract import Pauses, Strategy
 from paneflow.engines.multicore.front import Arrival, Front
 from paneflow.engines.multicore.metrics import Histogram, StreamMetrics
-from paneflow.engines.multicore.outbox import MOST_UNREAD, Outbox
+from paneflow.engines.multicore.outbox import Outbox
 from paneflow.engines.multicore.passing import NEVER, Passing
 from paneflow.engines.multicore.single import Single
 from paneflow.engines.multicore.turns import Turns
@@ -336,7 +336,7 @@ class Core:
             self._strategy.advance(self._front.watermark)
         # So long that the rows of a step are a fraction of those that may wait to be read.
         self._taken += sum(arrival.rows for arrival in arrivals)
-        fitting = MOST_UNREAD // 8 * self._taken // max(self._given, 1)
+        fitting = self._outbox.most // 8 * self._taken // max(self._given, 1)
         self._length = max(PIECE, min(self._longest, fitting, 2 * self._length))
         self._turns.end(start)
 

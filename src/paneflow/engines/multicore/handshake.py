@@ -34,9 +34,8 @@ def _owned(rank, workers):  # type: ignore[no-untyped-def]
     """The first of the hashes that name a PU, and how far it is to the last of them."""
     begin = ((rank << 32) + workers - 1) // workers
     end = (((rank + 1) << 32) + workers - 1) // workers
-    return np.uint64(begin) << np.uint64(32), (np.uint64(end - begin) << np.uint64(32)) - np.uint64(
-        1
-    )
+    bits = np.uint64(32)
+    return np.uint64(begin) << bits, (np.uint64(end - begin) << bits) - np.uint64(1)
 
 
 @Loop

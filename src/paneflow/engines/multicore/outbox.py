@@ -28,6 +28,7 @@ class Outbox:
         self._asleep = 0
         """Readers that wait for rows."""
         self._finishing = False
+        self.most = MOST_UNREAD
         self.rows = 0
         self.ended = False
         """Whether no more rows will come."""
@@ -36,7 +37,7 @@ class Outbox:
 
     @property
     def full(self) -> bool:
-        return self.rows >= MOST_UNREAD
+        return self.rows >= self.most
 
     @property
     def read_elsewhere(self) -> bool:
