@@ -1,0 +1,73 @@
+"""Rows that wait to be read: who gets them, and who is waited for."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pyarrow as pa
+import pytest
+
+from paneflow.engines.multicore import outbox
+from paneflow.engines.multicore.outbox import Outbox
+
+ROWS = pa.table({"n": [1, 2, 3]})
+
+
+@pytest.fixture
+def box(monkeypatch: pytest.MonkeyPatch) -> Outbox:
+    monkeypatch.setattr(outbox, "HANDOVER", 30.0)
+    lock = threading.RLock()
+    return Outbox(lock, threading.Condition(lock))
+
+
+def test_rows_are_handed_over_to_a_reader_who_sleeps(box: Outbox) -> None:
+    read: list[pa.Table | None] = []
+    reader = threading.Thread(target=lambda: read.append(box.read(30.0)))
+    reader.start()
+    while not box._asleep:
+        time.sleep(0.001)
+    box.put(ROWS, hand_over=True)
+    assert box.rows == 0  # he has got them
+    reader.join()
+    assert read == [ROWS]
+
+
+def test_nobody_is_waited_for_where_nobody_sleeps(box: Outbox) -> None:
+    box.put(ROWS, hand_over=True)
+    assert box.rows == 3
+    assert box.read(0.0) == ROWS
+
+
+def test_a_reader_who_was_interrupted_is_not_waited_for(
+    box: Outbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(wait: float | None) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(box._rows_come, "wait", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            box.read(1.0)
+    monkeypatch.setattr(box._rows_taken, "wait", lambda wait: pytest.fail("he is waited for"))
+    box.put(ROWS, hand_over=True)
+    assert box.rows == 3
+
+
+def test_a_failure_comes_behind_the_rows_before_it(box: Outbox) -> None:
+    box.put(ROWS, hand_over=False)
+    box.failure = OSError("no more room")
+    assert box.read(0.0) == ROWS
+    with pytest.raises(OSError, match="no more room"):
+        box.read(0.0)
+
+
+def test_the_end_lets_a_reader_go_who_waits_for_ever(box: Outbox) -> None:
+    box.finish()
+    reader = threading.Thread(target=lambda: box.read(0.0))
+    reader.start()
+    while not box._asleep:
+        time.sleep(0.001)
+    box.end()
+    reader.join(30.0)
+    assert not reader.is_alive()
