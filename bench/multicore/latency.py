@@ -5,10 +5,12 @@ that ends a window to the moment when the reader has the window's row. How much 
 measured with the same batches, pushed as fast as they are taken. At a quarter of that, batches have
 a schedule, and one that is late is pushed at once; how many events a second that came to is shown.
 
-A percentile near the end is that of the machine as much as of the program: on a busy one a thread
-that only sleeps wakes up milliseconds late. So every strategy runs several times, and the run with
-the least 99th percentile counts; the worst is shown beside it. What the machine does on its own is
-the first line: how late a thread wakes up that sleeps as long as a pusher between two batches.
+It counts from the call: a short batch is worked on within its push, so a source that pushes by a
+clock may fall behind it for as long. A percentile near the end is that of the machine as much as of
+the program: on a busy one a thread that only sleeps wakes up milliseconds late. So every strategy
+runs several times, and the run with the middle 99th percentile counts; the worst is shown beside
+it. What the machine does on its own is the first line: how late a thread wakes up that sleeps as
+long as a pusher between two batches.
 """
 
 from __future__ import annotations
@@ -99,7 +101,7 @@ def run(quick: bool) -> tuple[Figures, list[Sheet]]:
         for _ in range(RUNS):
             fed, _, latencies = follow(strategy, batches, 4 * LENGTH / sustained)
             runs.append((*_percentiles(latencies), total / fed))
-        p50, p99, most, rate = min(runs, key=lambda run: run[1])
+        p50, p99, most, rate = sorted(runs, key=lambda run: run[1])[RUNS // 2]
         figures[strategy] = {"events/s": rate, "p50": p50, "p99": p99, "max": most}
         cells = [f"{sustained:,.0f}", f"{rate:,.0f}", f"{p50:.2f}", f"{p99:.2f}", f"{most:.2f}"]
         rows.append([strategy, *cells, f"{max(run[1] for run in runs):.2f}"])

@@ -33,7 +33,10 @@ def test_rows_are_handed_over_to_a_reader_who_sleeps(box: Outbox) -> None:
     assert read == [ROWS]
 
 
-def test_nobody_is_waited_for_where_nobody_sleeps(box: Outbox) -> None:
+def test_nobody_is_waited_for_where_nobody_sleeps(
+    box: Outbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(box._rows_taken, "wait", lambda wait: pytest.fail("he is waited for"))
     box.put(ROWS, hand_over=True)
     assert box.rows == 3
     assert box.read(0.0) == ROWS

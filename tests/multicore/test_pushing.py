@@ -98,21 +98,32 @@ def test_a_short_push_is_worked_on_by_the_thread_that_pushes(
     pytest.fail("another thread did the work, every time")
 
 
-@pytest.mark.parametrize("ends_a_window", [True, False])
-def test_what_is_pushed_while_he_rests_is_worked_on_without_another_push(
-    opened: tuple[Stream, Working], monkeypatch: pytest.MonkeyPatch, ends_a_window: bool
+def test_what_ends_a_window_while_he_rests_is_soon_worked_on_by_the_thread(
+    patient: None, opened: tuple[Stream, Working], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stream, working = opened
     assert stream._core is not None
     monkeypatch.setattr(stream._core._turns, "rests", lambda arrived, due: True)
-    stream.push(events(10, 11))
-    assert read(stream, 2) == [45, 145]
-    if not ends_a_window:
-        stream.push(events(21, 2))
-        until = time.monotonic() + 30
-        while stream.metrics().waiting and time.monotonic() < until:
-            time.sleep(0.001)
-        assert stream.metrics().waiting == 0
+    stream.push(events(10, 2))
+    assert read(stream, 1) == [45]
+    stream.push(events(12, 3))
+    stream.push(events(15, 6))
+    assert read(stream, 1) == [145]
+    assert "MainThread" not in working.threads
+
+
+def test_what_ends_no_window_is_worked_on_without_another_push(
+    opened: tuple[Stream, Working], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream, working = opened
+    assert stream._core is not None
+    monkeypatch.setattr(stream._core._turns, "rests", lambda arrived, due: True)
+    monkeypatch.setattr(stream._core._strategy, "due", lambda limit: False)
+    stream.push(events(10, 2))
+    until = time.monotonic() + 30
+    while stream.metrics().waiting and time.monotonic() < until:
+        time.sleep(0.001)
+    assert stream.metrics().waiting == 0
     assert "MainThread" not in working.threads
 
 
