@@ -82,7 +82,7 @@ def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table_engine, "WORTH_A_THREAD", 1)
     monkeypatch.setattr(table_engine, "EVENTS_PER_PART", 37)
     monkeypatch.setattr(ordering, "WORTH_A_THREAD", 1)
-    monkeypatch.setattr(ordering, "CORES", 3)
+    monkeypatch.setenv("PANEFLOW_THREADS", "3")
 
 
 def as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -214,7 +214,7 @@ def test_large_tables_are_answered_as_one_part_is(
     query = pf.Query(windows, EXACT, key="k", time="t")
     monkeypatch.setattr(table_engine, "EVENTS_PER_PART", 20_000)
     monkeypatch.setattr(ordering, "WORTH_A_THREAD", 1_000)
-    monkeypatch.setattr(ordering, "CORES", 3)
+    monkeypatch.setenv("PANEFLOW_THREADS", "3")
     side_by_side = query.over(table)
     as_a_whole(monkeypatch)
     whole = query.over(table)

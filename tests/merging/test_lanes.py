@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from paneflow import aggregates as A
 from paneflow.aggregates.operator import Component, Input, Operator, Partials
+from paneflow.aggregates.values import Kind
 from paneflow.merging import lanes as in_lanes
 from paneflow.merging.sba import Sba
 
@@ -65,6 +67,17 @@ def test_lanes_are_tried_only_where_windows_are_whole_lanes_of_many_numbers() ->
     # Doing nothing at all is faster than lanes, so they are not taken.
     assert in_lanes.lanes_of(PEAK, 1024, 1_000_000, otherwise) is None
     assert set(calls) == {1024}
+
+
+def test_where_grouping_shows_the_combine_decides_and_not_a_trial(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(in_lanes, "_seconds", lambda *_: pytest.fail("a trial was made"))
+    kinds = {"v": Kind.FLOAT}
+    (total,), (spread,) = A.sum("v").operators(kinds), A.var("v").operators(kinds)
+    (product,) = A.product("v").operators(kinds)
+    for operator, expected in ((total, 64), (product, 64), (spread, None)):
+        assert in_lanes.lanes_of(operator, 1024, 1_000_000, lambda *_: None) == expected
 
 
 def test_a_long_column_slides_the_same_with_and_without_lanes(

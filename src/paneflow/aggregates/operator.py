@@ -116,6 +116,12 @@ class Operator:
         """The value columns that must not be null for an event to count."""
         return tuple(dict.fromkeys(i.column for i in self.inputs if i.column != TIME))
 
+    @property
+    def exact(self) -> bool:
+        """Whether the same bits come out however combines are grouped: floats are rounded."""
+        rounded = ("float64", "object")
+        return self.selective or all(c.dtype not in rounded for c in self.components)
+
     def start(self) -> tuple[Any, ...]:
         """The identity, each component in its type: what every fold starts from."""
         return tuple(

@@ -296,14 +296,18 @@ def pays(operator: Operator, size: int) -> bool:
     There must be a second core, chunks must be long enough to be handed over, and a combine dear
     enough to be worth sharing. Where every combine makes an array, threads get in each other's
     way, however dear it is.
+
+    Two threads group combines in another way. Where that shows in the last bits, neither the
+    machine nor a stopwatch may decide, and one thread does it.
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    if not operator.compiled or (cores or 1) < 2 or size // 2 < WORTH_A_THREAD:
+    if not (operator.compiled and operator.exact) or (cores or 1) < 2:
         return False
     makes_arrays = operator.combine_into is None and any(
         c.width is not None for c in operator.components
     )
-    return not makes_arrays and nanoseconds(operator) >= WORTH_SHARING
+    long = size // 2 >= WORTH_A_THREAD
+    return long and not makes_arrays and nanoseconds(operator) >= WORTH_SHARING
 
 
 def open_window(operator: Operator, size: int) -> Fifo:

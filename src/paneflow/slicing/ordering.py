@@ -8,7 +8,6 @@ stable, which keeps the total order of events with equal times.
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -18,6 +17,7 @@ import numpy as np
 
 from paneflow.aggregates.operator import Array
 from paneflow.errors import UnsupportedError
+from paneflow.slicing import threads
 
 compiled = numba.njit(nogil=True, cache=True)
 DIGIT = 11
@@ -25,7 +25,6 @@ DIGIT = 11
 WIDEST = 18
 """Bits that one pass can take when no row is moved yet."""
 LIMIT = 2**31 - 1
-CORES = os.cpu_count() or 1
 WORTH_A_THREAD = 500_000
 
 
@@ -193,8 +192,8 @@ def _count_places(field: Array, low: int, shift: int, width: int, places: Array)
 
 
 def _shares(n: int) -> list[slice]:
-    """Ranges of rows, one for each core, if it is worth it."""
-    each = n if n < WORTH_A_THREAD else -(-n // CORES)
+    """Ranges of rows, one for each thread, if it is worth it."""
+    each = n if n < WORTH_A_THREAD else -(-n // threads.available())
     return [slice(k, min(k + each, n)) for k in range(0, n, max(each, 1))]
 
 
@@ -203,7 +202,7 @@ def _share_out(work: Callable[[Any], None], jobs: Sequence[Any]) -> None:
     if len(jobs) == 1:
         work(jobs[0])
     else:
-        list(_movers().map(work, jobs))
+        list(_movers(len(jobs)).map(work, jobs))
 
 
 @compiled
@@ -260,5 +259,5 @@ def scatter(values: Array, places: Array) -> Array:
 
 
 @functools.cache
-def _movers() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(CORES, "paneflow-scatter")
+def _movers(several: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(several, "paneflow-scatter")

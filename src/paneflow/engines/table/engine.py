@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
@@ -25,6 +24,7 @@ from paneflow.merging import MERGERS
 from paneflow.merging.flat_fat import FlatFat
 from paneflow.merging.sba import Sba
 from paneflow.planning import Plan
+from paneflow.slicing import threads
 from paneflow.slicing.arranged import Arranged
 from paneflow.slicing.bounds.by_time import Ends
 from paneflow.slicing.columns import read_column
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from paneflow.query import Query
 
 EVENTS_PER_PART = 250_000
+FEWEST_PARTS = 4
+"""Parts of a table that is worth a second thread, whatever the number of cores."""
 WINDOWS_PER_PART = 16
 WORTH_A_THREAD = 100_000
 ROWS_PER_PART = 10_000
@@ -77,9 +79,9 @@ def _placed(query: Query, arranged: Arranged, schema: pa.Schema, plan: Plan) -> 
         store = EventStore(part, arranged)
         return merge_windows(store, query.windows, {label: 0}, query.aggregates, kinds, plan.merge)
 
-    n, threads = len(events.t), _threads(len(events.t))
-    with ThreadPoolExecutor(threads) as pool:
-        least, counts = count_by_number(window, events, threads, pool)
+    n, several = len(events.t), _threads(len(events.t))
+    with ThreadPoolExecutor(several) as pool:
+        least, counts = count_by_number(window, events, several, pool)
         # Many rows to an event need smaller parts, so that a part stays small beside the input.
         small = int(counts.sum()) // max(ROWS_PER_PART, n // 32)
         blocks = ordered(merge, events.parts(max(_parts(n, 1), small)), pool)
@@ -111,12 +113,12 @@ def _rows(
     """
     kinds = _kinds(query, source)
     labels = {label: k for k, label in enumerate(sorted(query.windows))}
-    threads = _threads(sum(len(store.part.t) for store, _ in work))
+    several = _threads(sum(len(store.part.t) for store, _ in work))
 
     def merge(job: tuple[Store, Mapping[str, Window]]) -> Block:
         return merge_windows(*job, labels, query.aggregates, kinds, plan.merge)
 
-    with ThreadPoolExecutor(threads) as pool:
+    with ThreadPoolExecutor(several) as pool:
         blocks = list(pool.map(merge, work))
         work.clear()
         return assemble(blocks, query.windows, labels, keys, schema, pool)
@@ -138,13 +140,14 @@ def _check_laws(query: Query, source: pa.Schema, merge: str) -> None:
 
 
 def _parts(events: int, windows: int) -> int:
-    """How many parts to deal the keys into: enough for all cores, small enough for the cache.
+    """How many parts to deal the keys into: enough for several cores, small enough for the cache.
 
-    Every part asks for every window, so with many windows there are fewer parts.
+    Every part asks for every window, so with many windows there are fewer parts. A part's size
+    may decide how its sums are grouped, so it must not depend on the machine.
     """
     size = EVENTS_PER_PART * (1 + windows // WINDOWS_PER_PART)
-    return max(_threads(events), events // size)
+    return max(1 if events < WORTH_A_THREAD else FEWEST_PARTS, events // size)
 
 
 def _threads(events: int) -> int:
-    return 1 if events < WORTH_A_THREAD else os.cpu_count() or 1
+    return 1 if events < WORTH_A_THREAD else threads.available()
