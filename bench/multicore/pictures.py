@@ -88,3 +88,18 @@ def draw_trading(figures: Mapping[str, Any]) -> None:
         panel.set(xlabel="workers", ylim=(0, 1.08 * most), xticks=list(points))
         panel.set_title(f"{name}: results/s", loc="left", fontsize=9)
     saved(picture, [panels[0]], "multicore-trading", 6)
+
+
+def draw_held(figures: Mapping[str, Any]) -> None:
+    """Milliseconds of a push by what is held: for each reason to hold, the worst strategy."""
+    picture, (panel,) = opened(1, 8)
+    worst: dict[str, Any] = {}
+    for name, found in figures.items():
+        reason = name.partition(":")[0]
+        if reason not in worst or found["median"][-1] > worst[reason]["median"][-1]:
+            worst[reason] = found
+    for reason, found in worst.items():
+        points = [1e3 * seconds for seconds in found["median"]]
+        panel.plot(found["held"], points, marker="o", markersize=3, label=reason)
+    panel.set(xscale="log", yscale="log", xlabel="events held", ylabel="milliseconds of a push")
+    saved(picture, [panel], "multicore-held", 4)

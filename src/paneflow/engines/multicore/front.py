@@ -22,10 +22,11 @@ import pyarrow as pa
 from paneflow.aggregates.operator import Array
 from paneflow.aggregates.values import Kind, kind_of
 from paneflow.engines.multicore.contract import Batch
+from paneflow.engines.multicore.held_events import HeldEvents
 from paneflow.engines.multicore.keys import KeyCodes
 from paneflow.engines.multicore.passing import FOREVER, NEVER
 from paneflow.slicing.columns import Column, Reader, numbers_of
-from paneflow.slicing.ordering import is_sorted, stable_order
+from paneflow.slicing.ordering import is_sorted
 from paneflow.slicing.times import time_type
 
 if TYPE_CHECKING:
@@ -101,12 +102,7 @@ class Front:
         self._moment = time_type(schema.field(query.time).type, query.time).type
         self._frontiers = np.full(sources, NEVER)
         self._watermark = np.array([NEVER])
-        self._none = pa.RecordBatch.from_arrays(
-            [pa.array([], f.type) for f in schema], schema=schema
-        )
-        self._held = self._none
-        self._held_t = np.empty(0, np.int64)
-        self._held_source = np.empty(0, np.int64)
+        self._held = HeldEvents()
         read = [c for w in query.windows.values() for c in w.columns]
         read += [c for a in query.aggregates.values() for c in a.columns]
         types = {name: schema.field(name).type for name in read}
@@ -126,7 +122,7 @@ class Front:
     @property
     def held(self) -> int:
         """Events that are waiting to become final."""
-        return int(self._held.num_rows)
+        return len(self._held)
 
     def take(self, arrivals: list[Arrival]) -> Events | None:
         """Let in what has arrived; the events that are final now, if there are any."""
@@ -168,12 +164,7 @@ class Front:
                 self.late += missed
                 batch, t = batch.filter(pa.array(~late)), t[~late]
                 source = source if self._single else source[~late]
-        if self.held == 0:
-            self._held, self._held_t, self._held_source = batch, t, source
-        else:
-            self._held = pa.concat_batches([self._held, batch])
-            self._held_t = np.concatenate([self._held_t, t])
-            self._held_source = np.concatenate([self._held_source, source])
+        self._held.add(batch, t, source)
 
     def _times(self, column: pa.Array) -> Array:
         """Times in ticks."""
@@ -182,32 +173,16 @@ class Front:
         return numbers_of(column)
 
     def _final(self, arrived: float) -> Events | None:
-        t, source = self._held_t, self._held_source
-        fields = [t] if self._single else [t, source]
-        # What was held stands in order already, before what is fresh: a stable order keeps it so.
-        order = None if is_sorted(t) and self._single else stable_order(fields, len(t))
-        if order is not None:
-            self._held = self._held.take(pa.array(order))
-            self._held_t = t = t[order]
-            if not self._single:
-                self._held_source = source[order]
         # Of one source nothing can come between events of one time; of several it can.
-        cut = len(t)
-        if cut == 0 or t[-1] >= self.watermark + self._single:
-            cut = int(np.searchsorted(t, self.watermark, side="right" if self._single else "left"))
-        if cut == 0:
+        final = self._held.release(self.watermark + self._single)
+        if final is None:
             return None
-        given, final = self._held, t[:cut]
-        if cut < len(t):
-            given, self._held = self._held.slice(0, cut), self._held.slice(cut)
-        else:
-            self._held = self._none
-        self._held_t, self._held_source = t[cut:], self._held_source[cut:]
+        given = final.batch
         codes = self.keys.encode(given)
         read = {name: reader.read(given.column(at)) for name, (at, reader) in self._readers.items()}
         return Events(
             key=codes,
-            t=final,
+            t=final.t,
             columns={name: column.values for name, column in read.items()},
             valid={name: c.valid for name, c in read.items() if c.valid is not None},
             arrived=arrived,
