@@ -52,5 +52,7 @@ def alike(a: Any, b: Any, tolerance: float) -> bool:
     if isinstance(a, float) and isinstance(b, float):
         if math.isnan(a) or math.isnan(b):
             return math.isnan(a) and math.isnan(b)
+        if tolerance == 0.0:
+            return a == b and math.copysign(1.0, a) == math.copysign(1.0, b)
         return a == b or math.isclose(a, b, rel_tol=tolerance, abs_tol=tolerance)
     return bool(a == b and type(a) is type(b))

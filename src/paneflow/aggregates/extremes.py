@@ -97,7 +97,16 @@ class Pick(Constant):
 
 
 @dataclass(frozen=True)
-class Min(Pick):
+class Extreme(Pick):
+    """The least or the greatest value. Zeros are equal, so a zero comes out without a sign."""
+
+    def lower(self, n: Array, merged: Merged, kinds: Kinds) -> Lowered:
+        values, counted = merged[0][-1], n > 0
+        return (values + 0.0 if kinds[self.columns[0]] is Kind.FLOAT else values), counted
+
+
+@dataclass(frozen=True)
+class Min(Extreme):
     name: ClassVar[str] = "min"
     laws: ClassVar[Laws] = Laws(idempotent=True)
 
@@ -110,7 +119,7 @@ class Min(Pick):
 
 
 @dataclass(frozen=True)
-class Max(Pick):
+class Max(Extreme):
     name: ClassVar[str] = "max"
     laws: ClassVar[Laws] = Laws(idempotent=True)
 

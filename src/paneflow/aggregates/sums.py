@@ -19,7 +19,7 @@ from paneflow.aggregates import _exact_sum
 from paneflow.aggregates.aggregate import Constant, Kinds, Lowered, Merged, Types
 from paneflow.aggregates.laws import Laws
 from paneflow.aggregates.operator import Array, Component, Input, Operator
-from paneflow.aggregates.values import Kind
+from paneflow.aggregates.values import Kind, plain_type
 from paneflow.errors import InputError
 
 NUMERIC = (Kind.INTEGER, Kind.FLOAT)
@@ -153,7 +153,8 @@ class Sum(Constant):
     accepts: ClassVar[tuple[Kind, ...]] = NUMERIC
 
     def result_type(self, types: Types) -> pa.DataType:
-        return pa.int64() if pa.types.is_integer(types[self.columns[0]]) else pa.float64()
+        given = plain_type(types[self.columns[0]])
+        return pa.int64() if pa.types.is_integer(given) else pa.float64()
 
     def operators(self, kinds: Kinds) -> tuple[Operator, ...]:
         (column,) = self.columns

@@ -66,10 +66,11 @@ class Column:
         if self.kind is not Kind.FLOAT:
             low, high = int(self.values.min()), int(self.values.max())
             if high - low < 2 * len(self.values) + 1024:
-                # Ranks may leave gaps, so a dense range needs no sorting.
-                return self.values - low, np.arange(low, high + 1)
+                # Ranks may leave gaps, so a dense range needs no sorting. high + 1 may be too far.
+                return self.values - low, low + np.arange(high - low + 1)
         distinct, ranks = np.unique(self.values, return_inverse=True)
-        return ranks, distinct
+        # Equal values are one value: one zero, without a sign.
+        return ranks, distinct + 0.0 if self.kind is Kind.FLOAT else distinct
 
     @functools.cached_property
     def objects(self) -> Array:
@@ -179,7 +180,7 @@ def _numbers(array: pa.Array, kind: Kind, name: str) -> Array:
 def _ranks(array: pa.Array) -> tuple[Array, pa.Array]:
     encoded = array.dictionary_encode()
     if len(encoded.dictionary) == 0:
-        return np.zeros(len(array), np.int64), pa.array([""], pa.string())
+        return np.zeros(len(array), np.int64), pa.array([""]).cast(array.type)
     order = pc.sort_indices(encoded.dictionary)
     ranks = np.empty(len(order), np.int64)
     ranks[order.to_numpy()] = np.arange(len(order))

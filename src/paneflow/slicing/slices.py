@@ -61,7 +61,7 @@ class Slices:
             )
         _same("query", self.identity, other.identity)
         _same("column types", _types(self.source), _types(other.source))
-        return Slices(pa.concat_tables([self.table, other.table]))
+        return Slices(pa.concat_tables([self.table, _like(other.table, self.table.schema)]))
 
     def require(self, identity: dict[str, Any], query: object) -> None:
         """Refuse to finish another query's slices."""
@@ -88,6 +88,20 @@ def _same(what: str, ours: object, theirs: object) -> None:
             f"slices of different {what} cannot be merged: {ours} and {theirs}: cut both with "
             f"the same query, over tables with the same columns"
         )
+
+
+def _like(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The same slices in these types: files know fewer, and hold seconds as milliseconds."""
+    if table.schema.equals(schema):
+        return table
+    try:
+        return table.cast(schema)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
+        raise InputError(
+            f"slices of one query came back from where they were stored in types that do not fit "
+            f"each other ({error}): store them in a format that keeps Arrow's types, or cut both "
+            f"again"
+        ) from None
 
 
 def _about(metadata: dict[bytes, bytes] | None) -> dict[str, Any]:

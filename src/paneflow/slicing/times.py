@@ -71,7 +71,10 @@ def read_times(table: pa.Table, column: str) -> tuple[Array, bool]:
     try:
         times = chunked.cast(kept.type).cast(pa.int64())
     except pa.ArrowInvalid:
-        advice = "round the times to microseconds" if kept.stamped else "use a coarser unit"
+        finer = getattr(chunked.type, "unit", "") == "ns"
+        advice = (
+            "round the times to microseconds" if finer else "correct them or use a coarser unit"
+        )
         raise InputError(
             f"the time column {column!r} of type {chunked.type} holds times that cannot be kept "
             f"as int64{' microseconds' if kept.stamped else ''}: {advice}"

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paneflow.aggregates.counting import count
-from paneflow.aggregates.values import Kind, kind_of, plain_type
+from paneflow.aggregates.values import Kind, kind_of, plain_type, sortable_type
 from paneflow.engines.multicore.holding import Loop
 from paneflow.errors import InputError
 from paneflow.slicing.columns import numbers_of, one_chunk
@@ -47,7 +47,11 @@ class Admission:
     def __init__(self, query: Query) -> None:
         self._query = query
         self.schema: pa.Schema | None = None
-        """The query's columns, as the first batch had them; the time comes first."""
+        """The query's columns, as the first batch had them; the time comes first.
+
+        Views of text are held as plain text, which Arrow can take values from."""
+        self._rows: pa.Schema | None = None
+        """The columns of rows, if views are among them."""
         self._layouts: dict[int, tuple[pa.Schema, list[int] | None]] = {}
         """For each source the columns of its last batch, and where the query's are among them.
 
@@ -79,10 +83,19 @@ class Admission:
         given = batch.schema
         self._query.check(given)
         names = self._query.columns
-        plain = pa.schema([(name, plain_type(given.field(name).type)) for name in names])
+        types = {name: given.field(name).type for name in names}
+        # A key of nothing but nulls is one; a value of which nothing is known counts as a float.
+        types |= {
+            n: plain_type(t)
+            for n, t in types.items()
+            if not pa.types.is_null(t) or n not in self._query.key
+        }
+        plain = pa.schema([(name, sortable_type(type_)) for name, type_ in types.items()])
         known = self.schema
         if known is None:
             _probe(self._query, plain)
+            rows = self._query.result_schema(pa.schema(types))
+            self._rows = None if rows.equals(self._query.result_schema(plain)) else rows
         wanted = plain if known is None else known
         arrays = [
             _cast(batch.column(name), plain.field(name).type, wanted.field(name).type, name)
@@ -96,6 +109,10 @@ class Admission:
         if pa.schema([given.field(place) for place in places]).equals(wanted):
             self._layouts[source] = (given, None if given.names == wanted.names else places)
         return admitted
+
+    def as_given(self, rows: pa.Table) -> pa.Table:
+        """Rows in the types in which their columns were pushed."""
+        return rows if self._rows is None else rows.cast(self._rows)
 
     def _note(self, schema: pa.Schema) -> None:
         """Which columns need a look at their values, and of what kind the time is."""
@@ -162,16 +179,18 @@ def _other_type(name: str, given: pa.DataType, wanted: pa.DataType) -> InputErro
 
 def _probe(query: Query, schema: pa.Schema) -> None:
     """Let the windows look at the types of their columns, by one event of zeros."""
-    if not any(window.columns for window in query.windows.values()):
+    read = dict.fromkeys(c for window in query.windows.values() for c in window.columns)
+    if not read:
         return
+    shown = pa.schema([schema.field(name) for name in dict.fromkeys([query.time, *read])])
     event = pa.table(
         [
             pa.array([0]).cast(pa.int32()).cast(_castable(f.type)).cast(f.type)
             if kind_of(f.type, f.name) is not Kind.TEXT
             else pa.array([""]).cast(f.type)
-            for f in schema
+            for f in shown
         ],
-        schema=schema,
+        schema=shown,
     )
     type(query)(query.windows, {"n": count()}, None, query.time).over(event)
 

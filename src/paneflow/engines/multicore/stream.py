@@ -105,7 +105,7 @@ class Stream:
             rows = self._core.read(wait)
             if rows is None:
                 return
-            yield rows
+            yield self._admission.as_given(rows)
 
     def finish(self) -> None:
         """Say that no more events will come: everything closes, and `results` gives it."""

@@ -83,11 +83,11 @@ def _last(aggregate: Any, values: list[Any]) -> Any:
 
 
 def _min(aggregate: Any, values: list[Any]) -> Any:
-    return min(values, key=order)  # the earliest of equals, as Python's min and max promise
+    return _unsigned(min(values, key=order))
 
 
 def _max(aggregate: Any, values: list[Any]) -> Any:
-    return max(values, key=order)
+    return _unsigned(max(values, key=order))
 
 
 def _arg_min(aggregate: Any, values: list[Any], by: list[Any]) -> Any:
@@ -104,7 +104,7 @@ def _quantile(values: list[Any], q: float) -> float:
     i = math.floor(h)
     f = h - i
     if f == 0 or order(ordered[i]) == order(ordered[i + 1]):
-        return float(ordered[i])
+        return float(_unsigned(ordered[i]))
     low, high = float(ordered[i]), float(ordered[i + 1])
     return low + (high - low) * f
 
@@ -124,7 +124,7 @@ def _many_quantiles(aggregate: Any, values: list[Any]) -> list[float]:
 def _mode(aggregate: Any, values: list[Any]) -> Any:
     times = Counter(map(order, values))
     most = max(times.values())
-    return min((v for v in values if times[order(v)] == most), key=order)
+    return _unsigned(min((v for v in values if times[order(v)] == most), key=order))
 
 
 def _distinct(aggregate: Any, values: list[Any]) -> int:
@@ -132,7 +132,7 @@ def _distinct(aggregate: Any, values: list[Any]) -> int:
 
 
 def _top_k(aggregate: Any, values: list[Any]) -> list[Any]:
-    return sorted(values, key=order, reverse=True)[: aggregate.k]
+    return [_unsigned(v) for v in sorted(values, key=order, reverse=True)[: aggregate.k]]
 
 
 def _collect(aggregate: Any, values: list[Any]) -> list[Any]:
@@ -222,6 +222,11 @@ def _float_sum(values: list[float]) -> float:
             return float(exact)
         except OverflowError:
             return math.inf if exact > 0 else -math.inf
+
+
+def _unsigned(value: Any) -> Any:
+    """Zeros are equal: where one stands for all of them, it has no sign."""
+    return 0.0 if isinstance(value, float) and value == 0.0 else value
 
 
 def _log(value: float) -> float:

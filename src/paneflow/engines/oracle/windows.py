@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
@@ -108,7 +109,11 @@ def _slide_by_time(window: SlideByTime, events: Events, rows: list[int]) -> Iter
 def _delta(window: Delta, events: Events, rows: list[int]) -> Iterator[Found]:
     unit = _unit(window, events)
     d = {row: value * unit for row, value in _growing(window, events, rows).items()}
-    length, slide = _amount(window.range, unit), _amount(window.slide, unit)
+    floating = pa.types.is_floating(_type(events, window.column))
+    length, slide = (
+        _as_float(given, window) if floating else _amount(given, unit)
+        for given in (window.range, window.slide)
+    )
     triggers: list[Any] = []
     for row in rows:
         if not triggers or d[row] - triggers[-1] > slide:
@@ -219,11 +224,24 @@ def _unit(window: Delta, events: Events) -> int:
     return {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}[unit]
 
 
-def _amount(given: int | float | Duration, unit: int) -> int | float:
-    """A range or slide in nanoseconds, or as it is for numbers, which have a unit of 1."""
+def _amount(given: int | float | Duration, unit: int) -> Fraction:
+    """A range or slide in nanoseconds, or as it is for numbers, which have a unit of 1; exactly."""
     if isinstance(given, Duration):
-        return given.value * 1_000  # microseconds
-    return given * unit
+        return Fraction(given.value * 1_000)  # microseconds
+    return Fraction(given) * unit
+
+
+def _as_float(given: Any, window: Delta) -> float:
+    """A range or slide of a column of floats."""
+    try:
+        if Fraction(float(given)) == Fraction(given):
+            return float(given)
+    except OverflowError:
+        pass
+    raise InputError(
+        f"{window}: {given} is no number that float64 holds exactly, and the column "
+        f"{window.column!r} holds floats: give it as a float."
+    )
 
 
 _FINDERS: dict[type[Window], Callable[[Any, Events, list[int]], Iterator[Found]]] = {

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from paneflow.slicing.arranged import Arranged
-from paneflow.slicing.bounds import by_event, by_mark, by_step, by_time
+from paneflow.slicing.bounds import by_event, by_growth, by_mark, by_step, by_time
 from paneflow.slicing.bounds.by_time import Ends
 from paneflow.slicing.bounds.ranges import Found, Ranges
 from paneflow.slicing.events import Part
@@ -34,7 +34,7 @@ FINDERS: dict[type[Window], Finder] = {
     Session: by_time.session,
     Count: by_event.count,
     SlideByTuple: by_event.slide_by_tuple,
-    Delta: by_event.delta,
+    Delta: by_growth.delta,
     Punctuation: by_mark.punctuation,
     Custom: by_step.custom,
 }

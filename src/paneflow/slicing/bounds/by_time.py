@@ -20,6 +20,8 @@ compiled = numba.njit(nogil=True, cache=True)
 Index = tuple[Array, Array, Array]
 """Where each key's buckets begin, the bits of time in a bucket, and the first event of each."""
 _NO_INDEX: Index = (np.zeros(0, np.int64),) * 3
+BEYOND = 2 * FARTHEST
+"""Farther from zero than any window ends."""
 MANY = 16
 """Windows from which on an index of the times pays."""
 EVENTS_PER_BUCKET = 8
@@ -33,8 +35,9 @@ def sliding(windows: Sequence[Sliding], part: Part, ends_in: Ends = (None, None)
     t, offsets = part.t, part.offsets
     bounds = np.empty((len(windows), 5), np.int64)
     bounds[:, :3] = [(w.range.value, w.slide.value, w.offset.value) for w in windows]
-    bounds[:, 3:] = -FARTHEST, FARTHEST
-    after, until = ends_in
+    bounds[:, 3:] = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+    # What lies farther away than any window does not need to be told apart.
+    after, until = (None if e is None else max(-BEYOND, min(e, BEYOND)) for e in ends_in)
     reach, slide, offset = bounds[:, :3].T
     if after is not None:
         bounds[:, 3] = (after - offset - reach) // slide + 1
@@ -104,7 +107,8 @@ def _sliding_rooms(t, offsets, bounds, rooms):  # type: ignore[no-untyped-def]
                 first = max(least, (t[offsets[k]] - offset - reach) // slide + 1)
                 last = min(most, (t[offsets[k + 1] - 1] - offset) // slide)
                 # Both are bounds; a sparse key has far fewer windows than its span has room for.
-                rooms[b, k] = max(0, min(last - first + 1, events * overlap))
+                span = max(0, last - first + 1)
+                rooms[b, k] = events * overlap if events <= span // overlap else span
 
 
 @compiled

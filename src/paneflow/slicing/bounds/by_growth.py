@@ -1,0 +1,186 @@
+"""Windows whose bounds are values of a growing column: delta.
+
+Whole numbers and times are measured exactly, whatever the range and the slide are given as. Floats
+are measured in float64, in the form that docs/semantics.md gives, since rounding depends on it.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numba
+import numpy as np
+import pyarrow as pa
+from numba import types
+from numba.extending import overload
+
+from paneflow.aggregates.operator import Array
+from paneflow.aggregates.values import Kind
+from paneflow.errors import InputError
+from paneflow.slicing.arranged import Arranged
+from paneflow.slicing.bounds.ranges import Ranges
+from paneflow.slicing.columns import Column
+from paneflow.slicing.events import Part
+from paneflow.windows import Delta, Duration
+
+compiled = numba.njit(nogil=True, cache=True)
+MICROSECONDS = {
+    "ns": Fraction(1, 1_000),
+    "us": Fraction(1),
+    "ms": Fraction(1_000),
+    "s": Fraction(1_000_000),
+    "D": Fraction(86_400_000_000),
+}
+Bounds = tuple[Any, Any, Any]
+"""The range of a trigger's window, the range of the last, incomplete one, and the slide."""
+
+
+def delta(window: Delta, part: Part, columns: Arranged) -> Ranges:
+    """Whenever the column has grown by more than `slide`, the last `range` of it."""
+    column = columns.columns[window.column]
+    if column.kind not in (Kind.INTEGER, Kind.FLOAT, Kind.TEMPORAL):
+        raise InputError(
+            f"{window} needs a column of numbers or times, but {window.column!r} has type "
+            f"{column.type}: cast it"
+        )
+    if isinstance(window.range, Duration) and column.kind is not Kind.TEMPORAL:
+        raise InputError(
+            f"{window} measures {window.column!r} by a duration, but its type is {column.type}: "
+            f"give range and slide as plain numbers"
+        )
+    if column.valid is not None:
+        raise InputError(
+            f"{window}: column {window.column!r} is null in row {int(np.argmin(column.valid))}: "
+            f"a delta window needs a value in every event; drop those rows or fill them in"
+        )
+    if column.kind is Kind.FLOAT and np.isnan(column.values).any():
+        raise InputError(
+            f"{window}: column {window.column!r} is NaN in row "
+            f"{int(np.argmax(np.isnan(column.values)))}: drop those rows or fill them in"
+        )
+    values = part.mine(columns.form(column.name, "value"))
+    floating = column.kind is Kind.FLOAT
+    d, bounds = _floats(window, values) if floating else _whole(window, column.type, values)
+    room = Ranges.room(len(d) + len(part.offsets))
+    found = _delta(d, part.offsets, *bounds, window.partial, *vars(room).values())
+    if found < 0:
+        at = -found - 1
+        rows = part.mine(part.events.arrange(np.arange(len(column.values))))[at - 1 : at + 1]
+        shown = _shown(column, column.values[rows])
+        raise InputError(
+            f"{window}: column {window.column!r} must not decrease, but it goes from {shown[0]} "
+            f"in row {rows[0]} to {shown[1]} in row {rows[1]} of the same key: choose a column "
+            f"that grows with time, or correct the data"
+        )
+    return room.first(found)
+
+
+def _shown(column: Column, values: Array) -> list[Any]:
+    """Values for people, also times that Python's own types cannot hold."""
+    if column.kind is not Kind.TEMPORAL:
+        return list(values.tolist())
+    plain = pa.timestamp(column.type.unit) if pa.types.is_timestamp(column.type) else column.type
+    return list(column.decode(values).view(plain).cast(pa.string()).to_pylist())
+
+
+def _floats(window: Delta, d: Array) -> tuple[Array, Bounds]:
+    """The column as it is, and bounds in float64."""
+    reach, slide = (_float(window, amount) for amount in (window.range, window.slide))
+    return d, (reach, reach, slide)
+
+
+def _float(window: Delta, amount: Any) -> float:
+    try:
+        if Fraction(float(amount)) == amount:
+            return float(amount)
+    except OverflowError:
+        pass
+    raise InputError(
+        f"{window} measures {window.column!r}, a column of floats, by {amount}, which float64 "
+        f"cannot hold exactly: give it as a float"
+    )
+
+
+def _whole(window: Delta, type_: pa.DataType, d: Array) -> tuple[Array, Bounds]:
+    """The column in its own unit, counted from its least value, and what that makes of the bounds.
+
+    Without a sign no difference overflows. Differences are whole numbers, so bounds can be made
+    whole without a loss: d <= 2.5 is d <= 2, and d < 2.5 is d <= 2 as well.
+    """
+    unit = Fraction(1)
+    if isinstance(window.range, Duration):
+        unit = MICROSECONDS[getattr(type_, "unit", "D" if type_.bit_width == 32 else "ms")]
+    reach, slide = (
+        Fraction(amount.value if isinstance(amount, Duration) else amount) / unit
+        for amount in (window.range, window.slide)
+    )
+    whole = (math.floor(reach), math.ceil(reach) - 1, math.floor(slide))
+    within, below, step = (np.uint64(min(amount, 2**64 - 1)) for amount in whole)
+    least = np.int64(d.min() if len(d) else 0)
+    return d.view(np.uint64) - least.view(np.uint64), (within, below, step)
+
+
+def _beyond(d: Any, trigger: Any, reach: Any) -> Any:
+    """d < trigger - reach, for d <= trigger."""
+
+
+def _within(d: Any, last: Any, below: Any) -> Any:
+    """d > last - reach, for d <= last; of whole numbers `below` is the greatest below the reach."""
+
+
+@overload(_beyond)
+def _typed_beyond(d, trigger, reach):  # type: ignore[no-untyped-def]
+    # Floats are rounded, so the form matters; without a sign a difference must not be negative.
+    if isinstance(d, types.Float):
+        return lambda d, trigger, reach: d < trigger - reach
+    return lambda d, trigger, reach: trigger - d > reach
+
+
+@overload(_within)
+def _typed_within(d, last, below):  # type: ignore[no-untyped-def]
+    if isinstance(d, types.Float):
+        return lambda d, last, below: d > last - below
+    return lambda d, last, below: last - d <= below
+
+
+@compiled
+def _delta(d, offsets, reach, below, slide, partial, key, seq, lo, hi):  # type: ignore[no-untyped-def]
+    found = 0
+    for k in range(len(offsets) - 1):
+        start = offsets[k]
+        end = offsets[k + 1]
+        if start == end:
+            continue
+        a = start
+        b = start
+        w = 0
+        trigger = d[start]
+        for i in range(start, end):
+            if i > start and d[i] < d[i - 1]:
+                return -i - 1
+            if i == start or d[i] - trigger > slide:
+                trigger = d[i]
+                while d[b] < trigger:
+                    b += 1
+                while a < b and _beyond(d[a], trigger, reach):
+                    a += 1
+                if a < b:
+                    key[found] = k
+                    seq[found] = w
+                    lo[found] = a
+                    hi[found] = b
+                    found += 1
+                w += 1
+        if partial:
+            # Rounding may swallow the range of floats, and leave no event at all.
+            while a < end and not _within(d[a], d[end - 1], below):
+                a += 1
+            if a < end:
+                key[found] = k
+                seq[found] = w
+                lo[found] = a
+                hi[found] = end
+                found += 1
+    return found
