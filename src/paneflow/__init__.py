@@ -8,12 +8,11 @@
 """
 
 from paneflow import aggregates, windows
+from paneflow._version import __version__ as __version__
 from paneflow.errors import InputError, PaneflowError, QueryError, UnsupportedError
 from paneflow.planning import Plan
 from paneflow.query import Query
 from paneflow.slicing.slices import Slices
-
-__version__ = "0.1.0"
 
 __all__ = [
     "InputError",

@@ -22,9 +22,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 from numba.extending import register_jitable
 from numpy.typing import NDArray
+
+from paneflow.compiling import compiled
 
 Row = NDArray[np.int64]
 
@@ -152,7 +153,7 @@ register_jitable(carry)
 register_jitable(lower)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def lower_rows(rows: NDArray[np.int64]) -> NDArray[np.float64]:
     """The value of every row, correctly rounded.
 

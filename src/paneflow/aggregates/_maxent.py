@@ -45,10 +45,11 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from paneflow.compiling import keep
+
 Floats = NDArray[np.float64]
 
-# Divisions by zero give infinities, which the solver's comparisons turn away. Only the outermost
-# function is cached: it contains the others.
+# Divisions by zero give infinities, which the solver's comparisons turn away.
 _compiled = njit(nogil=True, error_model="numpy")
 
 CELLS = 128
@@ -544,7 +545,7 @@ def _solve(
     return 0, log_value + math.log(log_half) + log_mean < value + math.log(half)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@keep(nogil=True, error_model="numpy")
 def _estimate(
     minimum: Floats,
     maximum: Floats,

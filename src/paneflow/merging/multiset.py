@@ -8,12 +8,10 @@ sorted again. Every step costs at most the logarithm of the number of distinct v
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from paneflow.aggregates.operator import Array
-
-compiled = numba.njit(nogil=True, cache=True)
+from paneflow.compiling import compiled
 
 
 def quantiles(ranks: Array, counts: Array, lo: Array, hi: Array, values: Array, qs: Array) -> Array:

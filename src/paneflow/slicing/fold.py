@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-import numba
 import numpy as np
 
 from paneflow.aggregates.kernels import Shape, kernel
 from paneflow.aggregates.operator import Array, Operator, Partials
-
-compiled = numba.njit(nogil=True, cache=True)
+from paneflow.compiling import compiled
 
 
 def loop(shape: Shape) -> str:

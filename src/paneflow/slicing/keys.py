@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from paneflow.aggregates.operator import Array
 from paneflow.aggregates.values import sortable_type
+from paneflow.compiling import compiled
 from paneflow.errors import InputError
-
-compiled = numba.njit(nogil=True, cache=True)
 
 
 def encode_keys(table: pa.Table, names: tuple[str, ...]) -> tuple[Array, pa.Table]:

@@ -12,14 +12,13 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import numba
 import numpy as np
 
 from paneflow.aggregates.operator import Array
+from paneflow.compiling import compiled
 from paneflow.errors import UnsupportedError
 from paneflow.slicing import threads
 
-compiled = numba.njit(nogil=True, cache=True)
 DIGIT = 11
 """Bits sorted by at once where rows are moved: more would outrun the cache."""
 WIDEST = 18

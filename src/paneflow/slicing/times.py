@@ -7,15 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 import pyarrow as pa
 
 from paneflow.aggregates.operator import Array
+from paneflow.compiling import compiled
 from paneflow.errors import InputError
 from paneflow.slicing.ordering import is_sorted
-
-compiled = numba.njit(nogil=True, cache=True)
 
 FARTHEST = 2**61
 """No time may be so large that adding a range or a slide could leave int64."""

@@ -13,13 +13,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numba
 import numpy as np
 import pyarrow as pa
 
 from paneflow.aggregates.aggregate import Constant, Kinds
 from paneflow.aggregates.operator import TIME, Array, Operator, Partials, share
 from paneflow.aggregates.values import Kind
+from paneflow.compiling import compiled
 from paneflow.engines.multicore.contract import Result, Rows
 from paneflow.engines.multicore.front import Events
 from paneflow.engines.multicore.passing import NEVER
@@ -38,7 +38,6 @@ from paneflow.windows import Sliding
 if TYPE_CHECKING:
     from paneflow.query import Query
 
-compiled = numba.njit(nogil=True, cache=True)
 LOOSE = 4096
 """Slices that may lie about before they are joined with those of the same key and time."""
 

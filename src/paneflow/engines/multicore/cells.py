@@ -7,11 +7,11 @@ the aggregate on it. Both are compiled loops over pairs (contributor, number).
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from paneflow.aggregates.kernels import Shape, kernel
 from paneflow.aggregates.operator import Array
+from paneflow.compiling import pasted
 from paneflow.engines.multicore.contents import (
     COUNTS,
     FIRST,
@@ -171,7 +171,7 @@ def combine_loop(shape: Shape) -> str:
         """
 
 
-@numba.njit(nogil=True, inline="always")
+@pasted
 def _place(number, key):  # type: ignore[no-untyped-def]
     # Neighbouring numbers and keys are spread over the table, and so are those far apart.
     x = np.uint64(number) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(key)

@@ -15,12 +15,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numba
 import numpy as np
 import pyarrow as pa
 
 from paneflow.aggregates.operator import Array
 from paneflow.aggregates.values import Kind, kind_of
+from paneflow.compiling import compiled
 from paneflow.engines.multicore.contract import Batch
 from paneflow.engines.multicore.held_events import HeldEvents
 from paneflow.engines.multicore.keys import KeyCodes
@@ -31,8 +31,6 @@ from paneflow.slicing.times import time_type
 
 if TYPE_CHECKING:
     from paneflow.query import Query
-
-compiled = numba.njit(nogil=True, cache=True)
 
 
 class Arrival(NamedTuple):

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import numba
 import numpy as np
 
 from paneflow.aggregates.operator import Array
+from paneflow.compiling import pasted
 from paneflow.engines.multicore.holding import Loop
 from paneflow.engines.multicore.line import Line, LineUnit
 from paneflow.engines.multicore.question import Span
@@ -22,14 +22,14 @@ from paneflow.engines.multicore.question import Span
 OF_WINDOW, OF_KEY = np.uint64(0xDB4F0B9175AE2165), np.uint64(0xBBE0563303A4615F)
 
 
-@numba.njit(nogil=True, inline="always")
+@pasted
 def owner(window, key, workers):  # type: ignore[no-untyped-def]
     """The PU that is responsible for a window; its number stands for its end."""
     x = np.uint64(window) * OF_WINDOW + np.uint64(key) * OF_KEY
     return np.int64(((x >> np.uint64(32)) * np.uint64(workers)) >> np.uint64(32))
 
 
-@numba.njit(nogil=True, inline="always")
+@pasted
 def _owned(rank, workers):  # type: ignore[no-untyped-def]
     """The first of the hashes that name a PU, and how far it is to the last of them."""
     begin = ((rank << 32) + workers - 1) // workers

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import ClassVar, NamedTuple
 
-import numba
 import numpy as np
 
 from paneflow.aggregates.operator import Array
+from paneflow.compiling import compiled
 from paneflow.engines.multicore.contract import Batch
 from paneflow.engines.multicore.cycle import Cycle, CycleUnit, Round
 from paneflow.engines.multicore.handshake import owner
@@ -22,8 +22,6 @@ from paneflow.engines.multicore.work import Work
 
 CARRIED = 1 << 15
 """Responsibilities that one message carries at most: many windows make large messages."""
-
-compiled = numba.njit(nogil=True, cache=True)
 
 
 class Responsibilities(NamedTuple):

@@ -14,14 +14,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 import pyarrow as pa
 
 from paneflow.aggregates.operator import Array
+from paneflow.compiling import compiled
 from paneflow.slicing.ordering import is_sorted, stable_order
 
-compiled = numba.njit(nogil=True, cache=True)
 LONGEST = 2**16
 """Events of the longest run that comes of merging."""
 

@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
 
-import numba
 import numpy as np
 
 from paneflow.aggregates.operator import Array
+from paneflow.compiling import compiled, held
 from paneflow.slicing.ordering import stable_order
 
 FEW = 1 << 14
@@ -23,20 +23,17 @@ FEW = 1 << 14
 
 _FIRST = np.arange(FEW)
 
-held = numba.njit(cache=True)
-"""Compiles a function that always keeps the lock."""
-
 
 class Loop:
     """A compiled loop that keeps the lock if it is short: it is told how many steps it takes."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         assert isinstance(function, FunctionType)
-        # Numba's cache goes by the function's name, and would take one for the other.
+        # Their machine code is named after the function, and must not be taken for each other's.
         short = FunctionType(function.__code__, function.__globals__, function.__name__)
         short.__qualname__ = f"{function.__qualname__}_short"
-        self._long = numba.njit(nogil=True, cache=True)(function)
-        self._short = numba.njit(cache=True)(short)
+        self._long = compiled(function)
+        self._short = held(short)
         self._known = 0
         """Types of arguments for which both are compiled."""
 

@@ -7,17 +7,16 @@ keep it in arrays. What order the keys themselves have is asked when rows are pu
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import pyarrow as pa
 from pyarrow.types import is_primitive
 
 from paneflow.aggregates.operator import Array
+from paneflow.compiling import compiled
 from paneflow.engines.multicore.holding import Loop, taken
 from paneflow.slicing.columns import as_arrow, numbers_of, one_chunk
 from paneflow.slicing.keys import encode_keys
 
-compiled = numba.njit(nogil=True, cache=True)
 MOST_DIRECT = 16_384
 """Integers that are looked up by their place, at most."""
 

@@ -15,18 +15,15 @@ import queue
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-import numba
 import numpy as np
 
-from paneflow.engines.multicore.holding import held
+from paneflow.compiling import compiled, held
 from paneflow.merging.atomics import add, observe
 
 Message = TypeVar("Message")
 
 SPINS = 2000
 """Looks at the bell before a thread goes to sleep: some microseconds."""
-
-compiled = numba.njit(nogil=True, cache=True)
 
 
 @held

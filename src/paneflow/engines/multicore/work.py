@@ -10,14 +10,12 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 
 from paneflow.aggregates.operator import Array
+from paneflow.compiling import compiled
 from paneflow.engines.multicore.contract import Batch
 from paneflow.engines.multicore.question import NEVER, Events, Question, Span
-
-compiled = numba.njit(nogil=True, cache=True)
 
 
 @dataclass(frozen=True, eq=False)

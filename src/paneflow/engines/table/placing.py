@@ -14,11 +14,11 @@ from concurrent.futures import Executor, Future
 from functools import partial
 from typing import Any
 
-import numba
 import numpy as np
 import pyarrow as pa
 
 from paneflow.aggregates.operator import Array
+from paneflow.compiling import compiled
 from paneflow.engines.table.rows import in_schema
 from paneflow.engines.table.windows import Block, Result, follows_from_number
 from paneflow.slicing.bounds.by_time import count_sliding
@@ -27,7 +27,6 @@ from paneflow.slicing.events import Events
 from paneflow.slicing.times import TimeType
 from paneflow.windows import Sliding, Window
 
-compiled = numba.njit(nogil=True, cache=True)
 FEW_NUMBERS = 65_536
 AHEAD = 2
 """Blocks that are merged ahead of the one whose rows are being written."""

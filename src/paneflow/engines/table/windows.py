@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 import pyarrow as pa
 
@@ -13,6 +12,7 @@ from paneflow.aggregates.aggregate import Aggregate, Constant, Kinds, Lowered, M
 from paneflow.aggregates.defined import Defined
 from paneflow.aggregates.holistic import Distinct, Mode, Quantiles, TopK
 from paneflow.aggregates.operator import Array, Operator, Partials, share
+from paneflow.compiling import compiled
 from paneflow.engines.table.store import Store
 from paneflow.merging import MERGERS, multiset
 from paneflow.merging.flat_fat import FlatFat
@@ -101,7 +101,7 @@ def _extents(
     return start, end
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled
 def _sliding_extents(spans, seq, start, end):  # type: ignore[no-untyped-def]
     for first, stop, reach, slide, offset in spans:
         for i in range(first, stop):

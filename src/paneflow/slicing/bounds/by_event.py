@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import numba
-
+from paneflow.compiling import compiled
 from paneflow.slicing.arranged import Arranged
 from paneflow.slicing.bounds.ranges import Ranges
 from paneflow.slicing.events import Part
 from paneflow.windows import Count, SlideByTuple
-
-compiled = numba.njit(nogil=True, cache=True)
 
 
 def count(window: Count, part: Part, columns: Arranged) -> Ranges:

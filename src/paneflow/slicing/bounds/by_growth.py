@@ -10,7 +10,6 @@ import math
 from fractions import Fraction
 from typing import Any
 
-import numba
 import numpy as np
 import pyarrow as pa
 from numba import types
@@ -18,6 +17,7 @@ from numba.extending import overload
 
 from paneflow.aggregates.operator import Array
 from paneflow.aggregates.values import Kind
+from paneflow.compiling import compiled
 from paneflow.errors import InputError
 from paneflow.slicing.arranged import Arranged
 from paneflow.slicing.bounds.ranges import Ranges
@@ -25,7 +25,6 @@ from paneflow.slicing.columns import Column
 from paneflow.slicing.events import Part
 from paneflow.windows import Delta, Duration
 
-compiled = numba.njit(nogil=True, cache=True)
 MICROSECONDS = {
     "ns": Fraction(1, 1_000),
     "us": Fraction(1),

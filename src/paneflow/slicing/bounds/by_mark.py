@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from paneflow.aggregates.values import Kind
+from paneflow.compiling import compiled
 from paneflow.errors import InputError
 from paneflow.slicing.arranged import Arranged
 from paneflow.slicing.bounds.ranges import Ranges
 from paneflow.slicing.events import Part
 from paneflow.windows import Punctuation
-
-compiled = numba.njit(nogil=True, cache=True)
 
 
 def punctuation(window: Punctuation, part: Part, columns: Arranged) -> Ranges:

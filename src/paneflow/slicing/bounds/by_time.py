@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numba
 import numpy as np
 
 from paneflow.aggregates.operator import Array
+from paneflow.compiling import compiled
 from paneflow.slicing.arranged import Arranged
 from paneflow.slicing.bounds.ranges import Found, Ranges
 from paneflow.slicing.events import Part
 from paneflow.slicing.times import FARTHEST
 from paneflow.windows import Session, SlideByTime, Sliding
-
-compiled = numba.njit(nogil=True, cache=True)
-
 
 Index = tuple[Array, Array, Array]
 """Where each key's buckets begin, the bits of time in a bucket, and the first event of each."""

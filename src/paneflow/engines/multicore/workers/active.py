@@ -13,11 +13,11 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-import numba
 import numpy as np
 
 from paneflow.aggregates.aggregate import Kinds
 from paneflow.aggregates.operator import Array
+from paneflow.compiling import compiled
 from paneflow.engines.multicore.contract import Pauses, Rows
 from paneflow.engines.multicore.front import Events
 from paneflow.engines.multicore.ring import Ring
@@ -28,8 +28,6 @@ from paneflow.windows import Count, Duration, Punctuation, Sliding, Window, Wind
 
 if TYPE_CHECKING:
     from paneflow.query import Query
-
-compiled = numba.njit(nogil=True, cache=True)
 
 
 def private(window: Window, worker: int, workers: int) -> Window:

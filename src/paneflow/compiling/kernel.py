@@ -1,0 +1,169 @@
+"""Compiled functions that find their machine code on disk, or keep it there."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import os
+import pickle
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from numba import config, types
+from numba.core import sigutils
+from numba.core.caching import NullCache
+from numba.core.compiler import CompileResult
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.registry import CPUDispatcher
+from numba.core.serialize import dumps
+
+from paneflow.compiling.folder import folder, is_trusted
+from paneflow.compiling.identity import identity
+from paneflow.compiling.notices import notices
+from paneflow.compiling.turns import turn
+
+SETTINGS = ("OPT", "BOUNDSCHECK", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "SLP_VECTORIZE")
+"""What a user may have told Numba about the code it makes."""
+DIGEST = hashlib.sha256().digest_size
+
+
+def keep(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """A decorator that compiles a function with Numba's options, and keeps what it compiled."""
+
+    def decorated(function: Callable[..., Any]) -> Any:
+        if config.DISABLE_JIT:  # type: ignore[attr-defined]
+            return function
+        return Kernel(function, targetoptions={"nopython": True, "boundscheck": None, **options})
+
+    return decorated
+
+
+class Kernel(CPUDispatcher):
+    """What Numba makes of a function, with a cache of ours."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._cache = Kept(self)
+
+    def compile(self, sig: Any) -> Any:
+        """The machine code for types of arguments, from the folder or from the compiler."""
+        # Two threads compile one after the other anyway.
+        with global_compiler_lock, self._cache.attempt():
+            return super().compile(sig)
+
+
+class Kept(NullCache):
+    """The machine code of one function on disk, one file for each list of types.
+
+    Numba asks it before it compiles and tells it what was compiled; it keeps its file locked in
+    between.
+    """
+
+    full = False
+    """Whether this process has failed to write: to a full disk, or where it may only read."""
+
+    def __init__(self, dispatcher: Any) -> None:
+        self._dispatcher = dispatcher
+        self._attempts: list[contextlib.ExitStack] = []
+
+    @property
+    def cache_path(self) -> str | None:
+        """Where files are kept, if they are."""
+        place = folder()
+        return None if place is None else str(place)
+
+    @contextlib.contextmanager
+    def attempt(self) -> Iterator[None]:
+        """Around one request for machine code."""
+        with contextlib.ExitStack() as until_done:
+            self._attempts.append(until_done)
+            try:
+                yield
+            finally:
+                self._attempts.pop()
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """What was compiled for these types; None if this process is to compile it."""
+        target_context.refresh()
+        path = self._path(sig, target_context.codegen())
+        found = _read(path)
+        if found is None:
+            self._attempts[-1].enter_context(notices.compiling())
+            if path is not None:
+                lock = path.with_suffix(".lock")
+                self._attempts[-1].enter_context(turn(lock, path.exists))
+                found = _read(path)
+        return None if found is None else CompileResult._rebuild(target_context, *found)
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep what was compiled."""
+        path = self._path(sig, data.codegen)
+        if path is not None and not Kept.full and not data.library.has_dynamic_globals:
+            try:
+                _write(path, dumps(data._reduce()))
+            except OSError as error:
+                Kept.full = True
+                notices.cannot_keep(error)
+
+    @functools.cached_property
+    def _identity(self) -> str:
+        return identity(self._dispatcher)
+
+    def _path(self, sig: Any, codegen: Any) -> Path | None:
+        place = folder()
+        if place is None:
+            return None
+        arguments, result = sigutils.normalize_signature(sig)
+        settings = [(name, str(getattr(config, name, None))) for name in SETTINGS]
+        said = repr(
+            (
+                self._identity,
+                [_described(each) for each in arguments],
+                str(result),
+                codegen.magic_tuple(),
+                settings,
+            )
+        )
+        function = self._dispatcher.py_func
+        name = f"{function.__module__}.{function.__qualname__}".replace("<", "").replace(">", "")
+        return place / f"{name}-{hashlib.sha256(said.encode()).hexdigest()[:32]}.kernel"
+
+
+def _described(kind: types.Type) -> str:
+    """A type in words; Numba's own leave out the names of a tuple's fields."""
+    fields = getattr(getattr(kind, "instance_class", None), "_fields", ())
+    parts: Any = kind if isinstance(kind, types.BaseTuple) else ()
+    inner = [_described(each) for each in parts]
+    return f"{kind} {fields} {inner}" if fields or inner else str(kind)
+
+
+def _read(path: Path | None) -> Any:
+    """What a file holds; None if it is not there, damaged, or could be somebody else's."""
+    if path is None:
+        return None
+    try:
+        with path.open("rb") as file:
+            if not is_trusted(os.fstat(file.fileno())):
+                return None
+            content = file.read()
+    except OSError:
+        return None
+    digest, data = content[:DIGEST], content[DIGEST:]
+    # Nobody waits for the disk when a file is written, so a crash may have cut it off.
+    return pickle.loads(data) if digest == hashlib.sha256(data).digest() else None
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Make a file appear as a whole."""
+    handle, draft = tempfile.mkstemp(dir=path.parent, suffix=".draft")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(hashlib.sha256(data).digest() + data)
+        os.replace(draft, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(draft)
+        raise

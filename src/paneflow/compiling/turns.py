@@ -1,0 +1,67 @@
+"""Lets one process compile a kernel while others wait for what it keeps.
+
+The lock is one that the system drops when its holder ends, however it ends. Waiting is by looking
+again and again: a file system without locks, a holder that was stopped, or a child that inherited
+the lock must never hang anybody. Whoever has waited long enough compiles for himself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # Windows: processes compile side by side.
+    fcntl = None  # type: ignore[assignment]
+
+PATIENCE = 60.0
+"""Seconds after which one who waits compiles too; the largest kernel takes about ten."""
+PAUSE = 0.01
+
+
+@contextlib.contextmanager
+def turn(path: Path, done: Callable[[], bool]) -> Iterator[None]:
+    """Hold the lock at a path, unless it is done meanwhile or cannot be had."""
+    handle = _waited(path, done)
+    try:
+        yield
+    finally:
+        if handle is not None:
+            # Removed while it is held: who has opened it meanwhile sees that it is gone.
+            with contextlib.suppress(OSError):
+                path.unlink()
+            # Unlocked by name, since a child process may hold the file open.
+            fcntl.flock(handle, fcntl.LOCK_UN)
+            os.close(handle)
+
+
+def _waited(path: Path, done: Callable[[], bool]) -> int | None:
+    end = time.monotonic() + PATIENCE
+    try:
+        while fcntl is not None and time.monotonic() < end and not done():
+            handle = _taken(path)
+            if handle is not None:
+                return handle
+            time.sleep(PAUSE)
+    except OSError:
+        pass  # A folder that cannot be written to, or a file system without locks.
+    return None
+
+
+def _taken(path: Path) -> int | None:
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.path.samestat(os.fstat(handle), os.stat(path)):
+            return handle
+    except (BlockingIOError, FileNotFoundError):
+        pass
+    except BaseException:
+        os.close(handle)
+        raise
+    os.close(handle)
+    return None
