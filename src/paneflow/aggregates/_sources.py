@@ -26,6 +26,10 @@ import numpy as np
 _PARSING = threading.Lock()
 IMPORTED = {"math": math, "np": np}
 """What every kernel imports already."""
+MOST = 4096
+"""Functions whose definitions are remembered."""
+LARGEST = 1 << 16
+"""Bytes of an array up to which it is written out as a constant."""
 
 
 def functions_text(functions: dict[str, Callable[..., Any]]) -> str | None:
@@ -74,7 +78,7 @@ class _Exporter:
         function = python_function(given)
         if function is None:
             raise _CannotExport
-        node = _definition(function.__code__, _text_around(function))
+        node = copy.deepcopy(_definition(function))
         names = {key: self._reference(key, value) for key, value in _references(function)}
         if _bound(node) & names.keys():
             raise _CannotExport  # an inner function has a variable of the same name
@@ -127,6 +131,8 @@ def _literal(value: Any) -> ast.expr:
     """An expression that gives a constant again, in its type."""
     if type(value) is tuple:
         return ast.Tuple([_literal(v) for v in value], ast.Load())
+    if isinstance(value, np.ndarray):
+        return _array_literal(value)
     if isinstance(value, np.bool_ | np.integer | np.floating):
         inner = ast.unparse(_literal(value.item()))
         return ast.parse(f"np.{value.dtype.name}({inner})", mode="eval").body
@@ -135,6 +141,13 @@ def _literal(value: Any) -> ast.expr:
     if type(value) in (bool, int, float, str, types.NoneType):
         return ast.parse(repr(value), mode="eval").body
     raise _CannotExport
+
+
+def _array_literal(array: np.ndarray[Any, Any]) -> ast.expr:
+    if array.dtype.kind not in "biuf" or not 0 < array.nbytes <= LARGEST:
+        raise _CannotExport
+    cells = f"np.frombuffer(bytes.fromhex({array.tobytes().hex()!r}), {array.dtype.str!r})"
+    return ast.parse(f"{cells}.reshape({array.shape!r})", mode="eval").body
 
 
 def _references(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
@@ -175,8 +188,27 @@ def _text_around(function: types.FunctionType) -> str:
     return "".join(linecache.getlines(filename, function.__globals__))
 
 
-def _definition(code: types.CodeType, source: str) -> ast.FunctionDef:
-    """The node of the function that has this code; a lambda becomes a function of one statement."""
+_definitions: dict[types.CodeType, ast.FunctionDef | None] = {}
+"""The nodes that were found for code: a user's file is read and parsed once for each function."""
+
+
+def _definition(function: types.FunctionType) -> ast.FunctionDef:
+    """The node of a function; a lambda becomes a function of one statement."""
+    code = function.__code__
+    if code not in _definitions:
+        if len(_definitions) >= MOST:
+            _definitions.clear()
+        try:
+            _definitions[code] = _find_definition(code, _text_around(function))
+        except (_CannotExport, SyntaxError):
+            _definitions[code] = None
+    found = _definitions[code]
+    if found is None:
+        raise _CannotExport
+    return found
+
+
+def _find_definition(code: types.CodeType, source: str) -> ast.FunctionDef:
     # Examples and notebook cells inherit this flag, which then is not in their text.
     tree, codes = _parsed(source, code.co_flags & __future__.annotations.compiler_flag)
     if code not in codes:
@@ -190,21 +222,21 @@ def _definition(code: types.CodeType, source: str) -> ast.FunctionDef:
     if code.co_name != "<lambda>":
         for node in on_line:
             if isinstance(node, ast.FunctionDef) and node.name == code.co_name:
-                return copy.deepcopy(node)
+                return node
         raise _CannotExport
     bodies = [(n.body, n) for n in on_line if isinstance(n, ast.Lambda) and _holds(n.body, code)]
     # Of lambdas within each other, the innermost that holds all of the code.
     innermost = [n for body, n in bodies if not any(_within(b, body) for b, _ in bodies)]
     if len(innermost) != 1:
         raise _CannotExport
-    found = copy.deepcopy(innermost[0])
+    found = innermost[0]
     shell = ast.parse("def anonymous(): pass").body[0]
     assert isinstance(shell, ast.FunctionDef)
     shell.args, shell.body = found.args, [ast.Return(found.body)]
     return shell
 
 
-@functools.lru_cache(maxsize=64)
+@functools.lru_cache(maxsize=8)
 def _parsed(source: str, flags: int) -> tuple[ast.Module, frozenset[types.CodeType]]:
     whole = compile(source, "<source>", "exec", flags, dont_inherit=True)
     return ast.parse(source), frozenset(_codes(whole))

@@ -140,6 +140,15 @@ class Operator:
         )
 
 
+def fill(cells: Array, identity: Any) -> None:
+    """Let all cells of a column of partials hold the identity."""
+    if cells.dtype == object:
+        for i in range(len(cells)):  # a sequence as identity would be spread over the column
+            cells[i] = identity
+    else:
+        cells[:] = identity
+
+
 def share(wanted: list[Operator]) -> dict[Operator, tuple[Operator, tuple[int, ...]]]:
     """The fewest operators that give all those wanted: for each, where its components are found."""
     distinct = list(dict.fromkeys(wanted))

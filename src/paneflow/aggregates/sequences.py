@@ -7,6 +7,7 @@ gets the window's values as arrays and runs once per window.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -14,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
+from paneflow.aggregates._results import fitted
 from paneflow.aggregates.aggregate import Lowered, Ordered, Types
 from paneflow.aggregates.operator import Array
 from paneflow.aggregates.values import Kind, plain_type
@@ -82,29 +84,43 @@ class Applied(Ordered):
     def lower_sequences(self, arrays: Sequence[Any], lo: Array, hi: Array) -> Lowered:
         inputs = [a.to_numpy(zero_copy_only=False) for a in arrays]
         results = [
-            self.function(*(values[a:b] for values in inputs)) if b > a else None
+            self.call([values[a:b] for values in inputs]) if b > a else None
             for a, b in zip(lo.tolist(), hi.tolist(), strict=True)
         ]
+        return self.fitted(results), None
+
+    def call(self, arrays: Sequence[Array]) -> Any:
+        """What the function gives for one window.
+
+        Neighbouring windows share their events, so the function may read them only.
+        """
+        for values in arrays:
+            values.flags.writeable = False
         try:
-            return pa.array(results, self.returns), None
-        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
-            wrong = next((r for r in results if not _is_of(r, self.returns)), None)
-            raise InputError(
-                f"{self}: the function gave {wrong!r}, which is not of the declared type "
-                f"{self.returns} ({error}): pass returns= the Arrow type of what it gives"
-            ) from error
+            return self.function(*arrays)
+        except PaneflowError:
+            raise
+        except Exception as error:
+            said = f"{self}: the function raised {type(error).__name__}: {error}"
+            if isinstance(error, ValueError) and "read-only" in str(error):
+                said += "; windows share their events: copy an array before changing it"
+            raise InputError(f"{said} (in a window of {len(arrays[0])} events)") from error
+
+    def fitted(self, results: Sequence[Any]) -> pa.Array:
+        """What the function gave, in the declared type."""
+        advice = "pass returns= the Arrow type of what it gives"
+        return fitted(f"{self}: the function", results, self.returns, advice)
 
     def __str__(self) -> str:
-        name = getattr(self.function, "__name__", "function")
-        return f"apply({name}, {', '.join(self.columns)})"
+        return f"apply({function_name(self.function)}, {', '.join(self.columns)})"
 
 
-def _is_of(result: Any, type_: pa.DataType) -> bool:
-    try:
-        pa.array([result], type_)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
-        return False
-    return True
+def function_name(function: Any) -> str:
+    """What a function is called, also if it is an object that can be called."""
+    if isinstance(function, functools.partial):
+        return f"partial({function_name(function.func)})"
+    name = getattr(function, "__name__", None)
+    return name if isinstance(name, str) else type(function).__name__
 
 
 def collect(column: str) -> Collect:
@@ -132,8 +148,9 @@ def apply(
 ) -> Applied:
     """A function of a whole window: called with one NumPy array per column, in total order.
 
-    Events in which one of the columns is null are left out. `returns` is the Arrow type of what
-    the function gives; float64 unless said otherwise.
+    Events in which one of the columns is null are left out. Windows share their events, so the
+    arrays are read-only: copy one before changing it. `returns` is the Arrow type of what the
+    function gives, float64 unless said otherwise; a result that does not fit is an error.
 
     >>> def span(prices): return prices.max() - prices.min()
     >>> print(apply(span, "price"))

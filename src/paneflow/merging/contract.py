@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from paneflow.aggregates.kernels import Shape, kernel
-from paneflow.aggregates.operator import Array, Operator, Partials
+from paneflow.aggregates.operator import Array, Operator, Partials, fill
 from paneflow.errors import UnsupportedError
 
 FRONT, BACK = 0, 1
@@ -278,11 +278,7 @@ def filled(operator: Operator, n: int) -> Partials:
     """n cells that hold the identity."""
     cells = operator.empty(n)
     for column, identity in zip(cells, operator.start(), strict=True):
-        if column.dtype == object:
-            for i in range(n):  # a sequence as identity would be spread over the column
-                column[i] = identity
-        else:
-            column[:] = identity
+        fill(column, identity)
     return cells
 
 

@@ -5,14 +5,13 @@ Whoever cuts slices or reads them, in whatever engine, goes by this page.
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from paneflow.aggregates._identity import digest_of
 from paneflow.aggregates.aggregate import Constant, Kinds, Multiset, Ordered
 from paneflow.aggregates.defined import Defined
-from paneflow.aggregates.kernels import functions_text
 from paneflow.aggregates.operator import Operator, share
 from paneflow.aggregates.sequences import Applied
 from paneflow.aggregates.values import kind_of
@@ -64,6 +63,7 @@ def not_sliceable(query: Query, source: pa.Schema) -> str | None:
         check_cuttable(query)
         for operator in stored_operators(query, kinds):
             check_storable(operator)
+        identity_of(query)
     except UnsupportedError as reason:
         return str(reason)
     return None
@@ -84,13 +84,13 @@ def identity_of(query: Query) -> dict[str, Any]:
     def text(aggregate: Any) -> str:
         # A function's own repr holds an address, which another process does not share.
         if isinstance(aggregate, Applied):
-            function = aggregate.function
-            return f"{aggregate} {function.__qualname__} {_digest({'function': function})}"
+            returns = str(aggregate.returns)
+            return f"{aggregate} {returns} {digest_of(str(aggregate), aggregate.function)}"
         if not isinstance(aggregate, Defined):
             return repr(aggregate)
         user = aggregate.definition
-        roles = {"lift": user.lift, "combine": user.combine, "lower": user.lower}
-        return f"{aggregate} {_digest(roles)}"
+        roles = (user.lift, user.combine, user.lower, user.identity)
+        return f"{aggregate} {digest_of(str(aggregate), roles)}"
 
     return {
         "windows": {label: str(window) for label, window in query.windows.items()},
@@ -98,12 +98,6 @@ def identity_of(query: Query) -> dict[str, Any]:
         "key": list(query.key),
         "time": query.time,
     }
-
-
-def _digest(functions: dict[str, Any]) -> str:
-    """What tells functions of the user's apart: their source, if it can be had."""
-    source = functions_text(functions) or ""
-    return hashlib.sha256(source.encode()).hexdigest()[:12]
 
 
 def stored_operators(query: Query, kinds: Kinds) -> dict[Operator, str]:

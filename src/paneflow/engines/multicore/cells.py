@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from paneflow.aggregates.kernels import Shape, kernel
-from paneflow.aggregates.operator import Array
+from paneflow.aggregates.operator import Array, fill
 from paneflow.compiling import pasted
 from paneflow.engines.multicore.contents import (
     COUNTS,
@@ -129,7 +129,7 @@ class Cells:
         if self._used > before:
             for start, partial in zip(self._start, self._held.partials, strict=True):
                 for column, value in zip(partial, start, strict=True):
-                    column[before : self._used] = value
+                    fill(column[before : self._used], value)
         return cells
 
     def _reserve(self, n: int) -> None:

@@ -54,9 +54,14 @@ def places(n: int) -> Array:
     return _FIRST[:n] if n <= FEW else np.arange(n)
 
 
+def _numbers(column: Array) -> bool:
+    """Whether a cell is one number: neither a row, nor a Python object, which no loop can hold."""
+    return column.ndim == 1 and column.dtype.kind != "O"
+
+
 def taken(column: Array, which: Array) -> Array:
     """Some cells of a column, by their places."""
-    if column.ndim > 1 or len(which) > FEW:
+    if len(which) > FEW or not _numbers(column):
         some: Array = column[which]
         return some
     out = np.empty(len(which), column.dtype)
@@ -81,7 +86,7 @@ def marked(mask: Array) -> Array:
 
 def put(column: Array, target: Array, at: int) -> None:
     """Write a column into another, from a place on."""
-    if column.ndim > 1 or len(column) > FEW:
+    if len(column) > FEW or not _numbers(column):
         target[at : at + len(column)] = column
     else:
         _put(column, target, at)
@@ -94,7 +99,7 @@ def put_across(table: Array, target: Array, at: int) -> None:
 
 def close_up(column: Array, kept: Array) -> None:
     """Move some cells of a column to its beginning; they are given in order, by their places."""
-    if column.ndim > 1 or len(kept) > FEW:
+    if len(kept) > FEW or not _numbers(column):
         column[: len(kept)] = column[kept]
     else:
         _close_up(column, kept)
@@ -110,7 +115,7 @@ def concatenated(columns: Sequence[Array]) -> Array:
     if len(columns) == 1:
         return columns[0]
     total = sum(map(len, columns))
-    if columns[0].ndim > 1 or total > FEW:
+    if total > FEW or not _numbers(columns[0]):
         return np.concatenate(columns)
     out = np.empty(total, columns[0].dtype)
     at = 0

@@ -94,11 +94,14 @@ class Crew:
                 self.feeder.wait(heard)
         if self.failure is not None:
             rank, error = self.failure.rank, self.failure.error
+            cause = error
+            if isinstance(error, PaneflowError) and error.__cause__ is not None:
+                cause = error.__cause__  # what a user's function raised
             raise PaneflowError(
                 f"processing unit {rank} of {len(self.units)} (strategy {self.name!r}) failed "
                 f"with {type(error).__name__}: {error}; its traceback is shown above, and the "
                 f"rows that were final before are kept"
-            ) from error
+            ) from cause
 
     def weigh(self) -> None:
         """See whether messages are short by now."""

@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from paneflow.engines.oracle.events import Events, order
+from paneflow.engines.oracle.events import Events, order, plain
 from paneflow.errors import InputError
 
 INT64 = range(-(2**63), 2**63)
@@ -169,15 +169,8 @@ def _define(aggregate: Any, *columns: list[Any]) -> Any:
 
 def _apply(aggregate: Any, events: Events, rows: list[int]) -> Any:
     """The one meaning that gets arrays instead of lists, since a user's function expects them."""
-    given = aggregate.function(*(_numpy(events.table.column(c), rows) for c in aggregate.columns))
-    try:
-        pa.array([given], aggregate.returns)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
-        raise InputError(
-            f"{aggregate}: the function gave {given!r}, which is not of the declared type "
-            f"{aggregate.returns}: pass returns= the Arrow type of what it gives."
-        ) from error
-    return given
+    given = aggregate.call([_numpy(events.table.column(c), rows) for c in aggregate.columns])
+    return plain(aggregate.fitted([given]))[0]
 
 
 def _numpy(column: pa.ChunkedArray[Any], rows: list[int]) -> Any:

@@ -47,7 +47,7 @@ def read(table: pa.Table, key: tuple[str, ...], time: str, columns: Iterable[str
         table=table,
         key=key,
         times=_times(table.column(time), time),
-        keys=list(zip(*(_plain(table.column(name)) for name in key), strict=True))
+        keys=list(zip(*(plain(table.column(name)) for name in key), strict=True))
         if key
         else [()] * table.num_rows,
         columns={name: _values(table.column(name), name) for name in columns},
@@ -82,7 +82,7 @@ def _times(column: pa.ChunkedArray[Any], name: str) -> list[int]:
             f"The time column {name!r} has type {column.type}: give a column of timestamps, dates "
             f"or integers."
         )
-    times: list[Any] = _plain(column)
+    times: list[Any] = plain(column)
     if None in times:
         raise InputError(
             f"The time column {name!r} is null in row {times.index(None)}: every event needs a "
@@ -98,16 +98,16 @@ def _times(column: pa.ChunkedArray[Any], name: str) -> list[int]:
 
 
 def _values(column: pa.ChunkedArray[Any], name: str) -> list[Any]:
-    return _plain(_as_int64(column, name) if pa.types.is_uint64(column.type) else column)
+    return plain(_as_int64(column, name) if pa.types.is_uint64(column.type) else column)
 
 
-def _plain(column: pa.ChunkedArray[Any]) -> list[Any]:
+def plain(column: pa.Array[Any] | pa.ChunkedArray[Any]) -> list[Any]:
     """A column as Python values; temporal ones as integers in their own unit."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    stored: pa.ChunkedArray[Any] = column.cast(_storage(column.type))
-    plain: list[Any] = stored.to_pylist()
-    return plain
+    stored = column.cast(_storage(column.type))
+    values: list[Any] = stored.to_pylist()
+    return values
 
 
 def _as_int64(column: pa.ChunkedArray[Any], name: str) -> pa.ChunkedArray[Any]:

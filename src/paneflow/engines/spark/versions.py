@@ -10,10 +10,9 @@ next batch; what a newer one wrote is refused, since nobody here knows what it m
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING, Any
 
-from paneflow.aggregates.kernels import functions_text
+from paneflow.aggregates._identity import digest_of
 from paneflow.errors import InputError
 from paneflow.slicing.layout import identity_of
 from paneflow.windows import Custom
@@ -30,16 +29,11 @@ def stream_identity(query: Query) -> dict[str, Any]:
     A custom window keeps what its `step` has come to, so that must be the same `step`.
     """
     steps = {
-        label: hashlib.sha256(_source(window).encode()).hexdigest()[:12]
+        label: digest_of(str(window), (window.initial, type(window).step))
         for label, window in query.windows.items()
         if isinstance(window, Custom)
     }
     return identity_of(query) | ({"steps": steps} if steps else {})
-
-
-def _source(window: Custom) -> str:
-    """A custom window's state and its `step`, as text if it can be had."""
-    return f"{window.initial!r} {functions_text({'step': type(window).step}) or ''}"
 
 
 def check_version(found: int) -> None:
