@@ -17,6 +17,8 @@ from paneflow.slicing.ordering import is_sorted
 
 FARTHEST = 2**61
 """No time may be so large that adding a range or a slide could leave int64."""
+EARLIEST_EDGE = FARTHEST + 2**60
+"""A slice begins at the last edge before its events, which may be one slide away."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ def time_type(given: pa.DataType, column: str) -> TimeType:
     )
 
 
-def read_times(table: pa.Table, column: str) -> tuple[Array, bool]:
+def read_times(table: pa.Table, column: str, farthest: int = FARTHEST) -> tuple[Array, bool]:
     """The time of every row, as int64, and whether they never decrease.
 
     Nulls and times out of reach are errors.
@@ -80,7 +82,7 @@ def read_times(table: pa.Table, column: str) -> tuple[Array, bool]:
     array = times.combine_chunks() if times.num_chunks != 1 else times.chunk(0)
     values: Array = array.to_numpy(zero_copy_only=False)
     in_order = is_sorted(values)
-    far = _too_far(values[[0, -1]] if in_order and len(values) else values)
+    far = _too_far(values[[0, -1]] if in_order and len(values) else values, farthest)
     if far:
         raise InputError(
             f"the time column {column!r} holds {far}, which is too far from zero for windows to "
@@ -90,13 +92,13 @@ def read_times(table: pa.Table, column: str) -> tuple[Array, bool]:
 
 
 @compiled
-def _too_far(times):  # type: ignore[no-untyped-def]
+def _too_far(times, farthest):  # type: ignore[no-untyped-def]
     """The time that is farthest from zero, if it is too far; otherwise 0."""
     low = 0
     high = 0
     for t in times:
         low = min(low, t)
         high = max(high, t)
-    if low < -FARTHEST:
+    if low < -farthest:
         return low
-    return high if high > FARTHEST else 0
+    return high if high > farthest else 0

@@ -98,6 +98,8 @@ def _times(column: pa.ChunkedArray[Any], name: str) -> list[int]:
 
 
 def _values(column: pa.ChunkedArray[Any], name: str) -> list[Any]:
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
     return plain(_as_int64(column, name) if pa.types.is_uint64(column.type) else column)
 
 

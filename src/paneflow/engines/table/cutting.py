@@ -82,14 +82,21 @@ def _starts(t: Array, progressions: set[tuple[int, int]]) -> Array:
     low, high = int(t.min()), int(t.max())
     if sum((high - low) // step + 2 for _, step in progressions) <= len(t):
         # Few edges: listing them all is quicker than asking each progression for each event.
-        listed = [np.arange(low - (low - p) % s, high + 1, s) for p, s in progressions]
-        edges = np.unique(np.concatenate(listed))
+        edges = np.unique(np.concatenate([_edges(low, high, *each) for each in progressions]))
         found: Array = edges[np.searchsorted(edges, t, side="right") - 1]
         return found
     starts = np.full(len(t), np.iinfo(np.int64).min)
     for phase, step in progressions:
         np.maximum(starts, t - (t - phase) % step, out=starts)
     return starts
+
+
+def _edges(low: int, high: int, phase: int, step: int) -> Array:
+    """A progression from its last time up to `low` on, up to `high`."""
+    first = low - (low - phase) % step
+    # np.arange counts its steps in floats, and may lose one of two if they are long.
+    edges: Array = first + step * np.arange((high - first) // step + 1)
+    return edges
 
 
 def _block(

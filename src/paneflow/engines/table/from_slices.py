@@ -29,7 +29,7 @@ from paneflow.slicing.layout import (
 )
 from paneflow.slicing.ordering import stable_order
 from paneflow.slicing.slices import LAST, ROWS, SLICING, START, TIME_SLICES, Slices
-from paneflow.slicing.times import read_times
+from paneflow.slicing.times import EARLIEST_EDGE, read_times
 from paneflow.windows import Window
 
 if TYPE_CHECKING:
@@ -44,7 +44,8 @@ def read_slices(
     codes, keys = encode_keys(table, tuple(f"key:{name}" for name in query.key))
     if query.key:
         keys = keys.rename_columns(list(query.key))
-    (start, _), (last, _) = read_times(table, START), read_times(table, LAST)
+    start, _ = read_times(table, START, EARLIEST_EDGE)
+    last, _ = read_times(table, LAST)
     labels = table.column(SLICING)
     work: list[tuple[Store, Mapping[str, Window]]] = []
     for slicing, windows in slicings(query.windows).items():

@@ -29,6 +29,9 @@ from paneflow.windows import Count, Duration, Punctuation, Sliding, Window, Wind
 if TYPE_CHECKING:
     from paneflow.query import Query
 
+LONGEST_SLIDE = 2**50
+"""So long that a thousand workers' slides are no longer than a window's may be."""
+
 
 def private(window: Window, worker: int, workers: int) -> Window:
     """The window as a worker sees it: every N-th of the windows, beginning with its first.
@@ -170,6 +173,11 @@ class Active(Farm):
                     f"window {label!r} ({window}) is forward-context aware: which windows an "
                     f"event joins is known only when later events have come, and then it has "
                     f"been sent; use 'agnostic' or 'auto'"
+                )
+            if isinstance(window, Sliding) and window.slide.value > LONGEST_SLIDE:
+                return (
+                    f"window {label!r} ({window}) slides by more than {LONGEST_SLIDE}, and a "
+                    f"worker's windows slide by a multiple of that; use 'agnostic' or 'auto'"
                 )
         return refused_window(query)
 
