@@ -6,14 +6,18 @@ import importlib
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from paneflow.aggregates.aggregate import Aggregate
 from paneflow.aggregates.defined import Definition
 from paneflow.errors import InputError, QueryError
+from paneflow.names import is_name
 from paneflow.planning import Plan, plan
+from paneflow.slicing.checking import whole
 from paneflow.slicing.columns import require_columns
 from paneflow.slicing.keys import check_key_type
+from paneflow.slicing.layout import check_cuttable, identity_of
 from paneflow.slicing.slices import Slices
 from paneflow.slicing.times import time_type
 from paneflow.tables import is_spark, to_arrow
@@ -50,7 +54,7 @@ class Query:
         self.aggregates: dict[str, Aggregate] = _named(aggregates)
         self.key: tuple[str, ...] = _names(key)
         self.lateness: Duration = duration(lateness, "lateness", least=0)
-        if not isinstance(time, str) or not time:
+        if not is_name(time):
             raise QueryError(f'time must be the name of the time column, not {time!r}: time="ts"')
         self.time = time
         if time in self.key:
@@ -93,7 +97,7 @@ class Query:
         unsaid = {"max_ahead": None, "emit": "final", "late": False, "idle": None}
         stream = {name: v for name, v in given.items() if v is not unsaid[name]}
         if is_spark(table):
-            if engine not in ("auto", "spark"):
+            if not isinstance(engine, str) or engine not in ("auto", "spark"):
                 raise QueryError(
                     f"engine={engine!r} cannot answer over a Spark DataFrame: leave engine at "
                     f"'auto', or pass df.toArrow()"
@@ -107,7 +111,7 @@ class Query:
             )
         if isinstance(table, list) and not table:
             return []
-        arrow, back = to_arrow(table)
+        arrow, back = to_arrow(table, self.columns)
         self.check(arrow.schema)
         chosen = self._plan(arrow.schema, engine, merge)
         run = importlib.import_module(f"paneflow.engines.{chosen.engine}").answer
@@ -163,7 +167,7 @@ class Query:
 
     def slice(self, table: Any) -> Slices:
         """The query's partials over one part of the data, to store and to merge with others."""
-        arrow, _ = to_arrow(table)
+        arrow, _ = to_arrow(table, self.columns)
         self.check(arrow.schema)
         made: Slices = importlib.import_module("paneflow.engines.table").cut(self, arrow)
         return made
@@ -185,9 +189,15 @@ class Query:
             raise InputError(
                 f"finish needs slices, not a {type(slices).__name__}: make them with query.slice"
             )
+        check_cuttable(self)
+        slices.require(identity_of(self), self)
+        self.check(slices.source)
         chosen = self._plan(slices.source, "table", merge)
+        ends_in = _tick(after, "after"), _tick(until, "until")
+        if not slices.whole:
+            slices = whole(self, slices, self.slice(slices.source.empty_table()).table.schema)
         engine = importlib.import_module("paneflow.engines.table")
-        rows: pa.Table = engine.finish(self, slices, chosen, (after, until))
+        rows: pa.Table = engine.finish(self, slices, chosen, ends_in)
         return rows
 
     def explain(self, table: Any = None, *, engine: str = "auto", merge: str = "auto") -> Plan:
@@ -211,7 +221,7 @@ FlatFAT where it has few, long windows
                 self, table, merge
             )
             return made
-        schema = None if table is None else to_arrow(table)[0].schema
+        schema = None if table is None else to_arrow(table, self.columns)[0].schema
         if schema is not None:
             self.check(schema)
         return self._plan(schema, engine, merge)
@@ -226,6 +236,7 @@ FlatFAT where it has few, long windows
 
     def check(self, schema: pa.Schema) -> None:
         """Refuse a table that does not fit, before anything is computed."""
+        _require_schema(schema)
         wanted = {self.time: "the time"} | dict.fromkeys(self.key, "a key")
         for label, window in self.windows.items():
             wanted |= dict.fromkeys(window.columns, f"a column of window {label!r}")
@@ -260,6 +271,9 @@ FlatFAT where it has few, long windows
 
     def types(self, schema: pa.Schema) -> dict[str, pa.DataType]:
         """The types of the columns that aggregates read."""
+        _require_schema(schema)
+        read = [column for a in self.aggregates.values() for column in a.columns]
+        require_columns(schema, dict.fromkeys(read, "a column of an aggregate"))
         return {
             column: schema.field(column).type
             for aggregate in self.aggregates.values()
@@ -268,6 +282,8 @@ FlatFAT where it has few, long windows
 
     def result_schema(self, schema: pa.Schema) -> pa.Schema:
         """The columns of the result over a table with this schema."""
+        _require_schema(schema)
+        require_columns(schema, dict.fromkeys([self.time, *self.key], "the time or a key"))
         moment = time_type(schema.field(self.time).type, self.time).type
         types = self.types(schema)
         keys = [(name, _plain(schema.field(name).type)) for name in self.key]
@@ -277,7 +293,7 @@ FlatFAT where it has few, long windows
         return pa.schema([("window", label), *keys, *own, *results])
 
     def _plan(self, schema: pa.Schema | None, engine: str, merge: str) -> Plan:
-        if engine not in ("auto", *ENGINES):
+        if not isinstance(engine, str) or engine not in ("auto", *ENGINES):
             raise QueryError(f"engine={engine!r} is not known: choose 'auto', 'table' or 'oracle'")
         chosen = "table" if engine == "auto" else engine
         return plan(self.windows, self.aggregates, schema, chosen, merge)
@@ -287,8 +303,25 @@ FlatFAT where it has few, long windows
         return f"Query({', '.join(self.windows)}; {shown}; key={list(self.key)}, time={self.time})"
 
 
+def _require_schema(schema: object) -> None:
+    if not isinstance(schema, pa.Schema):
+        raise InputError(f"a pyarrow schema is needed, not a {type(schema).__name__}: pass one")
+
+
 def _plain(type_: pa.DataType) -> pa.DataType:
     return type_.value_type if pa.types.is_dictionary(type_) else type_
+
+
+def _tick(given: object, what: str) -> int | None:
+    """A time as a whole number; beyond all times that an event can have, the farthest of them."""
+    if given is None:
+        return None
+    if isinstance(given, bool) or not isinstance(given, int | np.integer):
+        raise QueryError(
+            f"{what} was given as {given!r}: pass a whole number, in microseconds or in the unit "
+            f"of the time column"
+        )
+    return max(-(2**62), min(int(given), 2**62))
 
 
 def _labelled(windows: Any) -> dict[str, Window]:
@@ -300,7 +333,7 @@ def _labelled(windows: Any) -> dict[str, Window]:
                 f"windows must be a window, a list or a dict of windows, not {windows!r}: for "
                 f'example paneflow.windows.sliding("1 hour", "1 second")'
             )
-        given = list(windows)
+        given = _listed(windows, "windows")
         labelled = {str(w): w for w in given}
         if len(labelled) < len(given):
             raise QueryError(
@@ -317,9 +350,17 @@ def _labelled(windows: Any) -> dict[str, Window]:
                 f"window {label!r} is {window!r}, not a window: use paneflow.windows, for "
                 f'example sliding("1 hour", "1 second")'
             )
-        if not isinstance(label, str):
+        if not is_name(label):
             raise QueryError(f"a window's label must be text, not {label!r}")
     return labelled
+
+
+def _listed(given: Iterable[Any], what: str) -> list[Any]:
+    """All items of something that may only look like a list, as an array of no dimension does."""
+    try:
+        return list(given)
+    except TypeError:
+        raise QueryError(f"{what} was given as {given!r}: pass a list") from None
 
 
 def _named(aggregates: Any) -> dict[str, Aggregate]:
@@ -329,7 +370,7 @@ def _named(aggregates: Any) -> dict[str, Aggregate]:
             f'{{"peak": paneflow.aggregates.max("load")}}'
         )
     for name, aggregate in aggregates.items():
-        if not isinstance(name, str) or not name:
+        if not is_name(name):
             raise QueryError(f"an aggregate's name must be text, not {name!r}")
         if isinstance(aggregate, Definition):
             raise QueryError(f"aggregate {name!r} names no column: call it, as in geometric('v')")
@@ -346,9 +387,9 @@ def _names(key: str | Iterable[str] | None) -> tuple[str, ...]:
         return ()
     if not isinstance(key, str | Iterable):
         raise QueryError(f"key must be the name of a column, or a list of names, not {key!r}")
-    names = (key,) if isinstance(key, str) else tuple(key)
+    names = (key,) if isinstance(key, str) else tuple(_listed(key, "key"))
     for name in names:
-        if not isinstance(name, str) or not name:
+        if not is_name(name):
             raise QueryError(f"a key is given by the name of its column, not {name!r}")
     if len(set(names)) < len(names):
         raise QueryError(f"key names a column twice: {', '.join(names)}: leave one out")

@@ -15,10 +15,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from paneflow.aggregates._checks import whole_number
 from paneflow.aggregates._hashing import hash_value
 from paneflow.errors import InputError
 
 Words = NDArray[np.uint64]
+
+MOST_BITS = 2**27
+"""A filter is kept for every slice, so it must not fill the memory by itself."""
+MOST_HASHES = 32
 
 
 def absorb(row: Words, h: np.uint64, hashes: int) -> Words:
@@ -50,6 +55,11 @@ def contains(filter: bytes, value: object, hashes: int = 4) -> bool:
     >>> contains(filter, "plug 7"), contains(filter, "plug 8")
     (True, False)
     """
+    if not isinstance(filter, bytes | bytearray | memoryview):
+        raise InputError(
+            f"a Bloom filter is bytes, not {filter!r}: pass the bytes that bloom_filter returned"
+        )
+    whole_number(hashes, "bloom_contains: hashes", 1, MOST_HASHES)
     if len(filter) == 0 or len(filter) % 8:
         raise InputError(
             f"a Bloom filter is a whole number of 64-bit words, but {len(filter)} bytes were "

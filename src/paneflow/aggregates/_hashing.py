@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paneflow.errors import InputError
+from paneflow.names import is_name
 
 Hashes = NDArray[np.uint64]
 
@@ -87,14 +88,14 @@ def hash_value(value: object) -> int:
             return _mix_one(
                 NAN_BITS if math.isnan(x) else int.from_bytes(struct.pack("<d", x), "little")
             )
-        case str():
+        case str() if is_name(value) or not value:
             return _digest(value.encode())
         case bytes():
             return _digest(value)
-        case dt.datetime():
+        case dt.datetime() if value == value:
             aware = value if value.tzinfo else value.replace(tzinfo=dt.UTC)
             return _mix_one((aware - EPOCH) // MICROSECOND)
-        case dt.date():
+        case dt.date() if value == value:  # pandas' NaT is a date, and not equal to itself
             return _mix_one((value - EPOCH.date()).days)
         case dt.time():
             since_midnight = dt.datetime.combine(EPOCH.date(), value, dt.UTC) - EPOCH

@@ -21,6 +21,7 @@ from paneflow.aggregates.laws import Laws
 from paneflow.aggregates.operator import Array, Operator, Partials
 from paneflow.aggregates.values import Kind, kind_of
 from paneflow.errors import InputError, QueryError
+from paneflow.names import is_name
 
 Kinds = Mapping[str, Kind]
 Types = Mapping[str, pa.DataType]
@@ -46,7 +47,7 @@ class Aggregate(ABC):
 
     def __post_init__(self) -> None:
         for column in self.columns:
-            if not isinstance(column, str) or not column:
+            if not is_name(column):
                 raise QueryError(
                     f"{self.name}: a column is given by its name, not {column!r}: "
                     f'pass for example A.{self.name}("load")'

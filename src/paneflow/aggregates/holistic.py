@@ -13,6 +13,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
+from paneflow.aggregates._checks import whole_number
 from paneflow.aggregates.aggregate import Multiset, Types
 from paneflow.aggregates.values import Kind, plain_type
 from paneflow.errors import QueryError
@@ -114,7 +115,16 @@ def quantiles(column: str, qs: Iterable[float]) -> Quantiles:
     >>> print(quantiles("load", [0.25, 0.75]))
     quantiles(load, 0.25, 0.75)
     """
-    shares = tuple(checked_share(q, "quantiles") for q in qs)
+    try:
+        given = tuple(qs) if isinstance(qs, Iterable) else None
+    except TypeError:  # an array of no dimension
+        given = None
+    if given is None:
+        raise QueryError(
+            f"quantiles: qs must be a list of shares such as [0.25, 0.5, 0.75], not {qs!r}: for "
+            f"one share use quantile"
+        )
+    shares = tuple(checked_share(q, "quantiles") for q in given)
     if not shares:
         raise QueryError("quantiles: no shares given: pass for example [0.25, 0.5, 0.75]")
     return Quantiles((column,), shares)
@@ -136,6 +146,4 @@ def top_k(column: str, k: int) -> TopK:
     >>> print(top_k("load", 3))
     top_k(load, 3)
     """
-    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-        raise QueryError(f"top_k: k must be a whole number of at least 1, not {k!r}")
-    return TopK((column,), k)
+    return TopK((column,), whole_number(k, "top_k: k", 1, 2**31 - 1))

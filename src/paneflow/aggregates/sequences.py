@@ -20,6 +20,7 @@ from paneflow.aggregates.aggregate import Lowered, Ordered, Types
 from paneflow.aggregates.operator import Array
 from paneflow.aggregates.values import Kind, plain_type
 from paneflow.errors import InputError, PaneflowError, QueryError
+from paneflow.names import is_name
 
 
 @dataclass(frozen=True)
@@ -138,7 +139,7 @@ def concat(column: str, separator: str = "") -> Concat:
     >>> print(concat("word", " "))
     concat(word)
     """
-    if not isinstance(separator, str):
+    if not isinstance(separator, str) or not (is_name(separator) or separator == ""):
         raise QueryError(f"concat: separator must be text, not {separator!r}")
     return Concat((column,), separator)
 

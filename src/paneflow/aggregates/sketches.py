@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from paneflow.aggregates import _bloom, _datasketches, _maxent
+from paneflow.aggregates._checks import whole_number
 from paneflow.aggregates.aggregate import Constant, Kinds, Lowered, Merged, Types
 from paneflow.aggregates.holistic import checked_share
 from paneflow.aggregates.laws import Laws
@@ -205,8 +206,7 @@ def moment_sketch(column: str, q: float = 0.5, k: int = 10) -> MomentSketch:
     >>> print(moment_sketch("load", 0.99))
     moment_sketch(load)
     """
-    if isinstance(k, bool) or not isinstance(k, int) or not 2 <= k <= 15:
-        raise QueryError(f"moment_sketch: k must be a whole number from 2 to 15, not {k!r}")
+    whole_number(k, "moment_sketch: k", 2, 15)
     return MomentSketch((column,), checked_share(q, "moment_sketch"), k)
 
 
@@ -216,22 +216,19 @@ def bloom_filter(column: str, bits: int = 1024, hashes: int = 4) -> BloomFilter:
     >>> print(bloom_filter("plug"))
     bloom_filter(plug)
     """
-    if isinstance(bits, bool) or not isinstance(bits, int) or bits < 64 or bits % 64:
+    if whole_number(bits, "bloom_filter: bits", 64, _bloom.MOST_BITS) % 64:
         raise QueryError(f"bloom_filter: bits must be a multiple of 64, such as 1024, not {bits!r}")
-    if isinstance(hashes, bool) or not isinstance(hashes, int) or not 1 <= hashes <= 32:
-        raise QueryError(f"bloom_filter: hashes must be from 1 to 32, not {hashes!r}")
+    whole_number(hashes, "bloom_filter: hashes", 1, _bloom.MOST_HASHES)
     return BloomFilter((column,), bits, hashes)
 
 
 def approx_distinct(column: str, lg_k: int = 12) -> ApproxDistinct:
     """An estimate of the number of different values, by HyperLogLog with 2**lg_k registers."""
-    if isinstance(lg_k, bool) or not isinstance(lg_k, int) or not 7 <= lg_k <= 21:
-        raise QueryError(f"approx_distinct: lg_k must be from 7 to 21, not {lg_k!r}")
+    whole_number(lg_k, "approx_distinct: lg_k", 7, 21)
     return ApproxDistinct((column,), lg_k)
 
 
 def approx_quantile(column: str, q: float, k: int = 200) -> ApproxQuantile:
     """An estimate of the q-quantile by a KLL sketch; exact while a window has at most k values."""
-    if isinstance(k, bool) or not isinstance(k, int) or not 8 <= k <= 65535:
-        raise QueryError(f"approx_quantile: k must be from 8 to 65535, not {k!r}")
+    whole_number(k, "approx_quantile: k", 8, 65535)
     return ApproxQuantile((column,), checked_share(q, "approx_quantile"), k)

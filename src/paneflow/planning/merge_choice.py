@@ -42,7 +42,7 @@ BLOCK = 64
 
 def check_merge(merge: str) -> str:
     """A known algorithm, or auto."""
-    if merge not in ("auto", *AVAILABLE):
+    if not isinstance(merge, str) or merge not in ("auto", *AVAILABLE):
         raise QueryError(
             f"merge={merge!r} is not known here: choose one of 'auto', "
             f"{', '.join(map(repr, AVAILABLE))}"

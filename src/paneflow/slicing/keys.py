@@ -38,6 +38,11 @@ def check_key_type(type_: pa.DataType, name: str) -> None:
     """Refuse key types that have no exact equality."""
     if pa.types.is_dictionary(type_):
         type_ = type_.value_type
+    if isinstance(type_, pa.BaseExtensionType):
+        raise InputError(
+            f"key column {name!r} has type {type_}, which cannot be put in order: cast it to text "
+            f"or to its storage type {type_.storage_type}"
+        )
     if pa.types.is_floating(type_) or pa.types.is_nested(type_) or pa.types.is_interval(type_):
         raise InputError(
             f"key column {name!r} has type {type_}, whose values cannot be told apart exactly: "

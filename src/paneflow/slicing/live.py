@@ -46,7 +46,7 @@ class Live:
 
     def __init__(self, query: Query, layout: pa.Schema) -> None:
         self._query = query
-        self._layout = layout
+        self._own = Slices(layout.empty_table())
         self._sliding = [w for w in query.windows.values() if isinstance(w, Sliding)]
         self._sessions = {str(w): w for w in query.windows.values() if isinstance(w, Session)}
 
@@ -136,7 +136,7 @@ class Live:
         return slices.filter(pa.array(~over)) if over.any() else slices
 
     def _slices(self, table: pa.Table) -> Slices:
-        return Slices(table.replace_schema_metadata(self._layout.metadata))
+        return self._own.with_table(table)
 
     def _in_time(self, fresh: pa.Table, before: int) -> tuple[pa.Table, int]:
         """Fresh slices with an open window, and how many events have none."""

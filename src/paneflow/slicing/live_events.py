@@ -8,7 +8,6 @@ lies before that event is forgotten, and remembered only as a number of windows.
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -65,7 +64,7 @@ class LiveEvents:
         self._customs: dict[int, Custom] = {}
         self._each: list[tuple[Window, Query]] = []
         for k, (label, window) in enumerate(query.windows.items()):
-            asked = _without_partial(window)
+            asked = window.without_partial()
             if isinstance(window, Custom):
                 self._customs[k] = window
                 asked = Replay(_mark(k))
@@ -289,13 +288,6 @@ def _mark(k: int) -> str:
 def _numbers(table: pa.Table, column: str) -> Array:
     numbers: Array = table.column(column).to_numpy().astype(np.int64)
     return numbers
-
-
-def _without_partial(window: Window) -> Window:
-    """A stream has no end at which an incomplete window could be emitted."""
-    if getattr(window, "partial", False):
-        return dataclasses.replace(window, partial=False)  # type: ignore[call-arg]
-    return window
 
 
 def _ranges(window: Window, query: Query, events: pa.Table) -> tuple[Ranges, Events]:

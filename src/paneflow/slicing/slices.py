@@ -8,6 +8,7 @@ it answers and the types of the columns it was cut from, so that it cannot be ta
 from __future__ import annotations
 
 import base64
+import copy
 import json
 from typing import Any
 
@@ -37,10 +38,15 @@ class Slices:
     """
 
     def __init__(self, table: pa.Table) -> None:
-        about = _about(table.schema.metadata)
+        if not isinstance(table, pa.Table):
+            raise InputError(
+                f"slices are kept in a pyarrow table, not in a {type(table).__name__}: pass the "
+                f"`table` of slices that query.slice made"
+            )
         self.table = table
-        self.identity: dict[str, Any] = about["query"]
-        self.source: pa.Schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(about["source"])))
+        self.identity, self.source = _about(table.schema.metadata)
+        self.whole = False
+        """Whether the rows are known to be as they were cut."""
 
     @classmethod
     def made(cls, table: pa.Table, identity: dict[str, Any], source: pa.Schema) -> Slices:
@@ -50,7 +56,16 @@ class Slices:
             "query": identity,
             "source": base64.b64encode(source.remove_metadata().serialize()).decode(),
         }
-        return cls(table.replace_schema_metadata({MARK: json.dumps(about).encode()}))
+        slices = cls(table.replace_schema_metadata({MARK: json.dumps(about).encode()}))
+        slices.whole = True
+        return slices
+
+    def with_table(self, table: pa.Table) -> Slices:
+        """Slices of the same query that are known to be as they were cut."""
+        slices = copy.copy(self)
+        slices.table = table.replace_schema_metadata(self.table.schema.metadata)
+        slices.whole = True
+        return slices
 
     def merge(self, other: Slices) -> Slices:
         """The slices of both parts; for equal times, events of this one come first."""
@@ -61,7 +76,9 @@ class Slices:
             )
         _same("query", self.identity, other.identity)
         _same("column types", _types(self.source), _types(other.source))
-        return Slices(pa.concat_tables([self.table, _like(other.table, self.table.schema)]))
+        merged = self.with_table(pa.concat_tables([self.table, _like(other.table, self.table.schema)]))
+        merged.whole = self.whole and other.whole
+        return merged
 
     def require(self, identity: dict[str, Any], query: object) -> None:
         """Refuse to finish another query's slices."""
@@ -104,16 +121,28 @@ def _like(table: pa.Table, schema: pa.Schema) -> pa.Table:
         ) from None
 
 
-def _about(metadata: dict[bytes, bytes] | None) -> dict[str, Any]:
+def _about(metadata: dict[bytes, bytes] | None) -> tuple[dict[str, Any], pa.Schema]:
+    """The query that a table's slices are of, and the columns they were cut from."""
     if not metadata or MARK not in metadata:
         raise InputError(
             "this table holds no slices: make them with query.slice(table), and keep the "
             "table's metadata when you store it"
         )
-    about: dict[str, Any] = json.loads(metadata[MARK])
-    if about["version"] != VERSION:
+    try:
+        about = json.loads(metadata[MARK])
+        version, identity = about["version"], about["query"]
+        source = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(about["source"], validate=True)))
+        known = all(isinstance(identity[part], dict) for part in ("windows", "aggregates"))
+    except (ValueError, KeyError, TypeError, OSError, pa.ArrowException):
+        known = False
+    if not known:
         raise InputError(
-            f"these slices have format version {about['version']}, and this paneflow reads "
+            "these slices are damaged: the table's metadata cannot be read; store the table of "
+            "slices as it is, with its metadata, or cut them again with query.slice"
+        )
+    if version != VERSION:
+        raise InputError(
+            f"these slices have format version {version!r}, and this paneflow reads "
             f"version {VERSION}: read them with the paneflow that wrote them, or cut them again"
         )
-    return about
+    return identity, source

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 
 from paneflow.errors import QueryError
+from paneflow.names import is_name
 
 
 def whole_number(given: object, what: str) -> int:
@@ -33,7 +34,7 @@ def column_name(given: object, kind: str) -> str:
     >>> column_name("load", "delta")
     'load'
     """
-    if isinstance(given, str) and given:
+    if is_name(given):
         return given
     raise QueryError(
         f"The column of a {kind} window was given as {given!r}: give the name of a column as text."

@@ -12,7 +12,7 @@ and engines read its fields. Three words recur in this room:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from enum import Enum, IntFlag
 from typing import Any, ClassVar, TypeVar
 
@@ -77,6 +77,14 @@ class Window(ABC):
         """
         given = (getattr(self, field.name) for field in fields(self))
         return any(isinstance(value, Duration) and value.textual for value in given)
+
+    def without_partial(self) -> Window:
+        """The window as a stream sees it: there is no end at which it could be incomplete.
+
+        A custom window may say `partial` by a property, which no stream asks for.
+        """
+        stated = any(field.name == "partial" for field in fields(self))
+        return replace(self, **{"partial": False}) if stated else self
 
     @abstractmethod
     def extent(self, seq: Ticks, first_t: Ticks, last_t: Ticks) -> tuple[Ticks, Ticks]:

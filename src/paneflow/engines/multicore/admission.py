@@ -65,7 +65,7 @@ class Admission:
     def admit(self, batch: Any, source: int) -> Admitted:
         """A batch without events that have no time."""
         if not isinstance(batch, (pa.RecordBatch, pa.Table)):
-            batch = to_arrow(batch)[0]
+            batch = to_arrow(batch, self._query.columns)[0]
         if batch.num_rows == 0:  # its types may be anything
             return Admitted(None, None, 0)
         given, places = self._layouts.get(source, (None, None))

@@ -11,7 +11,6 @@ own (active workers).
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -20,7 +19,7 @@ from paneflow.aggregates.aggregate import Kinds
 from paneflow.engines.multicore.contract import Strategy
 from paneflow.engines.multicore.single import Single
 from paneflow.errors import QueryError, UnsupportedError
-from paneflow.windows import Window, WindowClass
+from paneflow.windows import WindowClass
 
 if TYPE_CHECKING:
     from paneflow.query import Query
@@ -53,7 +52,7 @@ class StreamPlan:
 
 def strategy_named(name: str) -> type[Strategy]:
     """The strategy with a name; an error that lists all of them if there is none."""
-    if name not in PLACES:
+    if not isinstance(name, str) or name not in PLACES:
         raise QueryError(
             f"strategy={name!r} is not known: choose 'auto', {', '.join(map(repr, PLACES))}"
         )
@@ -68,7 +67,7 @@ def choose(
     query: Query, kinds: Kinds, workers: int, strategy: str
 ) -> tuple[type[Strategy], StreamPlan]:
     """The strategy to answer with, and the reasons; refused if it cannot serve the query."""
-    if strategy != "auto":
+    if not isinstance(strategy, str) or strategy != "auto":
         found = strategy_named(strategy)
         why = found.refuses(query, kinds)
         if why is not None:
@@ -112,10 +111,4 @@ def worker_model(query: Query) -> tuple[str, str]:
 
 def without_partial(query: Query) -> Query:
     """The query without incomplete windows: rows that end long ago could not come in order."""
-
-    def complete(window: Window) -> Window:
-        if getattr(window, "partial", False):
-            return dataclasses.replace(window, partial=False)  # type: ignore[call-arg]
-        return window
-
-    return query.with_windows({label: complete(w) for label, w in query.windows.items()})
+    return query.with_windows({label: w.without_partial() for label, w in query.windows.items()})

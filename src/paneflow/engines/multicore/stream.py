@@ -11,6 +11,7 @@ import weakref
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from paneflow.aggregates.values import kind_of
@@ -48,9 +49,10 @@ class Stream:
         sources: int = 1,
         pauses: Pauses | None = None,
     ) -> None:
-        for name, number in (("workers", workers), ("sources", sources)):
-            if not isinstance(number, int) or isinstance(number, bool) or number < 1:
-                raise QueryError(f"{name} must be a whole number from 1 on, not {number!r}")
+        for name, number, most in (("workers", workers, 1024), ("sources", sources, 2**16)):
+            whole = isinstance(number, int) and not isinstance(number, bool)
+            if not whole or not 1 <= number <= most:
+                raise QueryError(f"{name} must be a whole number from 1 to {most}, not {number!r}")
         self._query = without_partial(query)
         self._workers = workers
         self._strategy = strategy
@@ -99,6 +101,12 @@ class Stream:
         It ends when there are no more at the moment; `wait` lets it wait so many seconds for the
         next. After `finish` it gives everything that is left, and ends with the stream.
         """
+        number = isinstance(wait, int | float | np.integer | np.floating)
+        if isinstance(wait, bool) or not number or not wait >= 0:
+            raise QueryError(f"wait must be a number of seconds from 0 on, not {wait!r}")
+        return self._results(min(float(wait), threading.TIMEOUT_MAX))
+
+    def _results(self, wait: float) -> Iterator[pa.Table]:
         if self._state == "open":
             self._begun.wait(wait)
         while self._core is not None:
