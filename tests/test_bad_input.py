@@ -285,16 +285,47 @@ def test_what_is_no_table(table: Any, kind: str) -> None:
 def test_a_column_of_several_types(values: list[Any]) -> None:
     times = list(range(len(values)))
     rows = [{"t": t, "v": value} for t, value in zip(times, values, strict=True)]
-    refused(pf.InputError, over(rows), "'v'", "one type")
-    refused(pf.InputError, over(pd.DataFrame({"t": times, "v": values})), "'v'", "one type")
+    read = A.count("v")
+    refused(pf.InputError, over(rows, aggregate=read), "'v'", "one type")
+    frame = pd.DataFrame({"t": times, "v": values})
+    refused(pf.InputError, over(frame, aggregate=read), "'v'", "one type")
 
 
 def test_a_column_of_numbers_that_are_too_large() -> None:
-    refused(pf.InputError, over([{"t": 1, "v": 2**70}]), "'v'", "int64")
+    refused(pf.InputError, over([{"t": 1, "v": 2**70}], aggregate=A.count("v")), "'v'", "int64")
 
 
-def test_a_column_name_that_is_no_text() -> None:
-    refused(pf.InputError, over([{"t": 1, 2: 3}]), "2", "text")
+ODD = [object(), 2**70, 1j, "text", [1], None]
+ODD_TABLES: dict[str, Any] = {
+    "dicts": [{"t": t, "v": value, 2: 3, None: 4, "": 5} for t, value in enumerate(ODD)],
+    "pandas, objects": pd.DataFrame({"t": range(6), "v": ODD, 2: ODD}),
+    "pandas, twice": pd.DataFrame([[1, 2, 3]], columns=["t", "v", "v"]),
+    "pandas, complex": pd.DataFrame({"t": [1], "v": [1j]}),
+    "polars, Int128": pl.DataFrame(
+        {"t": [1], "v": [2**100]}, schema={"t": pl.Int64, "v": pl.Int128}
+    ),
+    "polars, Object": pl.DataFrame(
+        {"t": [1], "v": [object()]}, schema={"t": pl.Int64, "v": pl.Object}
+    ),
+    "polars, failing": pl.LazyFrame({"t": [1], "v": ["x"]}).with_columns(pl.col("v").cast(pl.Int8)),
+    "pyarrow, twice": pa.table([[1], [2], [3]], names=["t", "v", "v"]),
+}
+
+
+@pytest.mark.parametrize("kind", ODD_TABLES)
+def test_columns_that_a_query_does_not_read_are_not_looked_at(kind: str) -> None:
+    query = pf.Query(W.tumbling(50), COUNT, time="t")
+    rows = query.over(ODD_TABLES[kind])
+    assert len(rows.collect() if isinstance(rows, pl.LazyFrame) else rows) == 1
+    with query.open() as stream:
+        stream.push(ODD_TABLES[kind])
+        stream.finish()
+        assert sum(rows.num_rows for rows in stream.results()) == 1
+
+
+@pytest.mark.parametrize("kind", ODD_TABLES)
+def test_columns_that_a_query_does_read_are_refused_if_odd(kind: str) -> None:
+    refused(pf.InputError, over(ODD_TABLES[kind], aggregate=A.sum("v")), "v")
 
 
 def test_a_missing_column(engine: str) -> None:

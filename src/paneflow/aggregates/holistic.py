@@ -146,4 +146,4 @@ def top_k(column: str, k: int) -> TopK:
     >>> print(top_k("load", 3))
     top_k(load, 3)
     """
-    return TopK((column,), whole_number(k, "top_k: k", 1, 2**31 - 1))
+    return TopK((column,), whole_number(k, "top_k: k", 1, 2**62))

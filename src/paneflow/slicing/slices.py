@@ -76,7 +76,9 @@ class Slices:
             )
         _same("query", self.identity, other.identity)
         _same("column types", _types(self.source), _types(other.source))
-        merged = self.with_table(pa.concat_tables([self.table, _like(other.table, self.table.schema)]))
+        merged = self.with_table(
+            pa.concat_tables([self.table, _like(other.table, self.table.schema)])
+        )
         merged.whole = self.whole and other.whole
         return merged
 

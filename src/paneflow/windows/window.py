@@ -84,7 +84,7 @@ class Window(ABC):
         A custom window may say `partial` by a property, which no stream asks for.
         """
         stated = any(field.name == "partial" for field in fields(self))
-        return replace(self, **{"partial": False}) if stated else self
+        return replace(self, partial=False) if stated else self  # type: ignore[call-arg]
 
     @abstractmethod
     def extent(self, seq: Ticks, first_t: Ticks, last_t: Ticks) -> tuple[Ticks, Ticks]:
