@@ -20,7 +20,7 @@ from paneflow.aggregates.aggregate import Constant, Kinds, Lowered, Merged, Type
 from paneflow.aggregates.laws import Laws
 from paneflow.aggregates.operator import Array, Component, Input, Operator
 from paneflow.aggregates.values import Kind, plain_type
-from paneflow.errors import InputError
+from paneflow.errors import InputError, QueryError
 
 NUMERIC = (Kind.INTEGER, Kind.FLOAT)
 
@@ -288,7 +288,9 @@ def sum(column: str, exact: bool = False) -> Sum:
     >>> print(sum("load"))
     sum(load)
     """
-    return Sum((column,), exact=bool(exact))
+    if not isinstance(exact, bool):
+        raise QueryError(f"sum: exact must be True or False, not {exact!r}")
+    return Sum((column,), exact=exact)
 
 
 def mean(column: str) -> Mean:
