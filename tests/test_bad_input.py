@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
@@ -813,3 +814,31 @@ def test_errors_are_value_errors_too() -> None:
     assert issubclass(pf.QueryError, ValueError)
     assert issubclass(pf.InputError, ValueError)
     assert not issubclass(pf.UnsupportedError, ValueError)
+
+
+def test_a_key_that_cannot_be_put_in_order(engine: str) -> None:
+    ids = pa.array([uuid.UUID(int=5), uuid.UUID(int=6)])
+    table = TABLE.append_column("id", ids)
+    refused(pf.InputError, over(table, engine=engine, key="id"), "'id'", "uuid", "cast")
+
+
+def test_streams_pass_over_partial_however_a_custom_window_states_it() -> None:
+    @dataclass(frozen=True)
+    class Marked(Custom):
+        window_class = WindowClass.FCF
+        columns = ("b",)
+        initial = (0,)
+
+        @property
+        def partial(self) -> bool:
+            return True
+
+        @staticmethod
+        def step(state: tuple[int, ...], t: int, b: int) -> tuple[tuple[int, ...], int]:
+            return (1,), (OPEN if state[0] == 0 else KEEP) + (CLOSE_AFTER if b else KEEP)
+
+    table = pa.table({"t": [1, 2, 3], "b": [False, True, False]})
+    with pf.Query(Marked(), COUNT, time="t").open() as stream:
+        stream.push(table)
+        stream.finish()
+        assert [row["n"] for rows in stream.results() for row in rows.to_pylist()] == [2]

@@ -8,6 +8,12 @@ from paneflow.errors import QueryError
 from paneflow.names import is_name
 
 
+def settle(window: object, **fields: object) -> None:
+    """Give a frozen window its parameters as they are kept, whoever has made it."""
+    for name, value in fields.items():
+        object.__setattr__(window, name, value)
+
+
 def whole_number(given: object, what: str) -> int:
     """A number of events: an integer of at least 1.
 

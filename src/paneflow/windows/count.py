@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from paneflow.windows._checks import flag, whole_number
+from paneflow.windows._checks import flag, settle, whole_number
 from paneflow.windows.window import Ticks, Window, WindowClass, call_text
 
 
@@ -20,8 +20,7 @@ class Count(Window):
     partial: bool
 
     def __post_init__(self) -> None:
-        whole_number(self.size, "size")
-        whole_number(self.slide, "slide")
+        settle(self, size=whole_number(self.size, "size"), slide=whole_number(self.slide, "slide"))
         flag(self.partial, "partial")
 
     def extent(self, seq: Ticks, first_t: Ticks, last_t: Ticks) -> tuple[Ticks, Ticks]:

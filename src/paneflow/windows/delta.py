@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import ClassVar
 
 from paneflow.errors import QueryError
-from paneflow.windows._checks import column_name, flag
+from paneflow.windows._checks import column_name, flag, settle
 from paneflow.windows.duration import Duration, duration
 from paneflow.windows.window import Ticks, Window, WindowClass, call_text
 
@@ -32,6 +32,7 @@ class Delta(Window):
     def __post_init__(self) -> None:
         column_name(self.column, "delta")
         flag(self.partial, "partial")
+        settle(self, range=_amount(self.range, "range"), slide=_amount(self.slide, "slide"))
         if isinstance(self.range, Duration) != isinstance(self.slide, Duration):
             raise QueryError(
                 f"The range {self.range} and the slide {self.slide} of delta({self.column}) are "

@@ -82,6 +82,8 @@ def duration(given: object, what: str = "range", *, least: int | None = 0) -> Du
     >>> duration(7)
     Duration(value=7, textual=False)
     """
+    if not (least is None or isinstance(least, int)):
+        raise QueryError(f"least is the smallest value allowed, a whole number, not {least!r}")
     length = _read(given, what)
     if least is not None and length.value < least:
         need = "more than 0" if least == 1 else f"at least {least}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from paneflow.windows._checks import settle
 from paneflow.windows.duration import Duration, duration
 from paneflow.windows.window import Ticks, Window, WindowClass, call_text
 
@@ -18,7 +19,7 @@ class Session(Window):
     gap: Duration
 
     def __post_init__(self) -> None:
-        duration(self.gap, "gap")
+        settle(self, gap=duration(self.gap, "gap"))
 
     def extent(self, seq: Ticks, first_t: Ticks, last_t: Ticks) -> tuple[Ticks, Ticks]:
         """The extent: from the first event to one gap after the last."""

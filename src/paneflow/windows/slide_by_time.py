@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from paneflow.windows._checks import whole_number
+from paneflow.windows._checks import settle, whole_number
 from paneflow.windows.duration import Duration, duration
 from paneflow.windows.window import Ticks, Window, WindowClass, call_text
 
@@ -24,8 +24,12 @@ class SlideByTime(Window):
     offset: Duration
 
     def __post_init__(self) -> None:
-        whole_number(self.size, "size")
-        duration(self.slide, "slide", least=1)
+        settle(
+            self,
+            size=whole_number(self.size, "size"),
+            slide=duration(self.slide, "slide", least=1),
+            offset=duration(self.offset, "offset", least=None),
+        )
 
     def extent(self, seq: Ticks, first_t: Ticks, last_t: Ticks) -> tuple[Ticks, Ticks]:
         """The extent: from the first event in the window to the boundary."""

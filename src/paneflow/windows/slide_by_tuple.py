@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from paneflow.windows._checks import flag, whole_number
+from paneflow.windows._checks import flag, settle, whole_number
 from paneflow.windows.duration import Duration, duration
 from paneflow.windows.window import Ticks, Window, WindowClass, call_text
 
@@ -21,8 +21,11 @@ class SlideByTuple(Window):
     partial: bool
 
     def __post_init__(self) -> None:
-        duration(self.range, "range", least=1)
-        whole_number(self.every, "slide")
+        settle(
+            self,
+            range=duration(self.range, "range", least=1),
+            every=whole_number(self.every, "slide"),
+        )
         flag(self.partial, "partial")
 
     def extent(self, seq: Ticks, first_t: Ticks, last_t: Ticks) -> tuple[Ticks, Ticks]:

@@ -6,6 +6,7 @@ import builtins
 from dataclasses import dataclass
 from typing import ClassVar
 
+from paneflow.windows._checks import settle
 from paneflow.windows.duration import Duration, duration
 from paneflow.windows.window import Ticks, Window, WindowClass, call_text
 
@@ -21,8 +22,12 @@ class Sliding(Window):
     offset: Duration
 
     def __post_init__(self) -> None:
-        duration(self.range, "range", least=1)
-        duration(self.slide, "slide", least=1)
+        settle(
+            self,
+            range=duration(self.range, "range", least=1),
+            slide=duration(self.slide, "slide", least=1),
+            offset=duration(self.offset, "offset", least=None),
+        )
 
     def extent(self, seq: Ticks, first_t: Ticks, last_t: Ticks) -> tuple[Ticks, Ticks]:
         """The extent: the bounds `[start, end)`, known from the window's number alone."""
