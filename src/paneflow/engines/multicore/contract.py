@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
@@ -38,6 +38,11 @@ class Batch:
     """Which values are not null, only for columns that have a null in this batch."""
     arrived: float
     """`time.perf_counter()` when the last event of it was pushed."""
+    behind: bool = field(default=False, kw_only=True)
+    """Whether these are stragglers, behind the last watermark that was told.
+
+    They join time windows that end after it, and sessions that are open at it; windows by
+    positions, marks or growing values they never join."""
 
     def __len__(self) -> int:
         return len(self.t)

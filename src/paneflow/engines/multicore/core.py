@@ -331,6 +331,7 @@ class Core:
         events = self._front.take(arrivals)
         if events is not None:
             self._passing.note(events.key, events.t)
+            self._passing.settle()
             self._strategy.feed(events)
         if self._front.watermark > before or events is not None:
             self._strategy.advance(self._front.watermark)

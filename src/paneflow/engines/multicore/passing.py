@@ -9,12 +9,13 @@ key may still give ends at that key's last event, so a key that falls silent hol
 
 from __future__ import annotations
 
-import copy
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from paneflow.aggregates.operator import Array
+from paneflow.compiling import compiled
+from paneflow.engines.multicore.closing.key_state import Grown, KeyState
 from paneflow.engines.multicore.contract import Rows
 from paneflow.windows import Custom, Delta, SlideByTime, Sliding
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from paneflow.query import Query
 
 NEVER = int(np.iinfo(np.int64).min)
+SPARE = 2**16
+"""Events that may be kept in vain, however few keys there are."""
 FOREVER = 2**62
 """The watermark once every source has ended: beyond the end of any window."""
 
@@ -32,23 +35,22 @@ class Passing:
     def __init__(self, query: Query) -> None:
         windows = query.windows.values()
         self._by_time = all(isinstance(w, Sliding | SlideByTime) for w in windows)
-        self._by_growth = any(isinstance(w, Delta | Custom) for w in windows)
-        self._last = np.empty(0, np.int64)
+        self._silent = Silent() if any(isinstance(w, Delta | Custom) for w in windows) else None
 
-    def copy(self) -> Passing:
-        """As it is now."""
-        other = copy.copy(self)
-        other._last = self._last.copy()
-        return other
+    def settle(self) -> None:
+        """What was noted stays."""
+        if self._silent is not None:
+            self._silent.settle()
+
+    def undo(self) -> None:
+        """As it was when it was settled."""
+        if self._silent is not None:
+            self._silent.undo()
 
     def note(self, key: Array, t: Array) -> None:
         """Remember when each key was seen last, if it matters."""
-        if not self._by_growth or len(key) == 0:
-            return
-        more = int(key.max()) + 1 - len(self._last)
-        if more > 0:
-            self._last = np.concatenate([self._last, np.full(more, FOREVER)])
-        self._last[key] = t  # of several writes to one place the last one stays
+        if self._silent is not None and len(key):
+            self._silent.note(key, t)
 
     def passed(self, watermark: int) -> int:
         """No later row will end before this."""
@@ -58,7 +60,59 @@ class Passing:
             return NEVER
         if self._by_time:
             return watermark + 1
-        return min(watermark, int(self._last.min(initial=FOREVER)))
+        return watermark if self._silent is None else min(watermark, self._silent.since())
+
+
+class Silent:
+    """Since when the key that has been silent for longest has been so.
+
+    Events come in order of time, so it is the key of the first event behind which its key has
+    none. Events before that one are passed once and for all.
+    """
+
+    def __init__(self) -> None:
+        self._key, self._t = Grown(), Grown()
+        self._last = KeyState(FOREVER)
+        self._end = self._first = self._live = 0
+        self._settled = 0, 0
+
+    def note(self, key: Array, t: Array) -> None:
+        """Events have come."""
+        self._key.put(self._end, key)
+        self._t.put(self._end, t)
+        self._end += len(key)
+        self._last.touch(key)
+        self._last.values[0, key] = t  # of several writes to one place the last one stays
+
+    def since(self) -> int:
+        """The earliest of the times at which keys were seen last."""
+        columns = (self._key.values, self._t.values, self._last.values[0])
+        self._first = _first_silent(self._first, self._end, *columns)
+        return int(self._t.values[self._first]) if self._first < self._end else FOREVER
+
+    def settle(self) -> None:
+        """What was noted stays; events that are passed are dropped, when there are many."""
+        self._last.settle()
+        if self._end > 2 * self._live + SPARE:
+            key, t = self._key.values[: self._end], self._t.values[: self._end]
+            last = self._last.values[0][key] == t
+            self._key.keep(last)
+            self._t.keep(last)
+            self._end = self._live = int(np.count_nonzero(last))
+            self._first = 0
+        self._settled = self._end, self._first
+
+    def undo(self) -> None:
+        """As it was when it was settled."""
+        self._last.undo()
+        self._end, self._first = self._settled
+
+
+@compiled
+def _first_silent(first, end, key, t, last):  # type: ignore[no-untyped-def]
+    while first < end and last[key[first]] != t[first]:
+        first += 1
+    return first
 
 
 def no_rows(arrived: float, passed: int) -> Rows:

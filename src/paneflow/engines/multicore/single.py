@@ -1,26 +1,28 @@
 """One worker: slices and windows are made by the very thread that puts events in order.
 
 There is nobody to hand over to, so nothing is handed over. Time windows of aggregates with
-partials of fixed size go by slices; all else goes by what finite tables know of it.
+partials of fixed size go by slices, and so do sessions; all else goes by events.
 """
 
 from __future__ import annotations
 
 import contextlib
-import copy
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+import pyarrow as pa
 
 from paneflow.aggregates.aggregate import Kinds
+from paneflow.engines.multicore.by_events import ByEvents
 from paneflow.engines.multicore.by_slices import BySlices, sliceable
 from paneflow.engines.multicore.by_table import ByTable
 from paneflow.engines.multicore.contract import Batch, Pauses, Rows, Strategy, UnitMetrics
 from paneflow.engines.multicore.front import Events
 from paneflow.engines.multicore.passing import FOREVER, NEVER, Passing, no_rows
 from paneflow.errors import PaneflowError
-from paneflow.windows import Sliding
+from paneflow.slicing.layout import not_sliceable
+from paneflow.windows import Session, Sliding
 
 if TYPE_CHECKING:
     from paneflow.query import Query
@@ -44,27 +46,51 @@ class OpenStream:
         )
         self._others = query.with_windows(others) if others else None
         self._by_table: ByTable | None = None
+        self._by_events: ByEvents | None = None
+        self._settled: tuple[BySlices | None, ByTable | None] = (None, None)
+        self.settle()
 
     @property
     def held(self) -> int:
         """How many slices and events are remembered."""
-        return sum(each.held for each in (self._by_slices, self._by_table) if each is not None)
+        every = (self._by_slices, self._by_table, self._by_events)
+        return sum(each.held for each in every if each is not None)
 
-    def copy(self) -> OpenStream:
-        """As it is now, whatever becomes of this one."""
-        other = copy.copy(self)
-        other._by_slices = None if self._by_slices is None else self._by_slices.copy()
-        other._by_table = None if self._by_table is None else self._by_table.copy()
-        return other
+    def settle(self) -> None:
+        """What has been taken and given out stays so."""
+        by_slices = None if self._by_slices is None else self._by_slices.copy()
+        by_table = None if self._by_table is None else self._by_table.copy()
+        self._settled = by_slices, by_table
+        if self._by_events is not None:
+            self._by_events.settle()
+
+    def undo(self) -> None:
+        """As it was when it was settled."""
+        self._by_slices, self._by_table = self._settled
+        if self._by_events is not None:
+            self._by_events.undo()
+        self.settle()
 
     def take(self, events: Events) -> None:
         """Take events in, in total order."""
-        if self._by_slices is not None:
-            self._by_slices.take(events)
         if self._others is not None:
-            if self._by_table is None:
-                self._by_table = ByTable(self._others, self._labels, events.table.schema)
-            self._by_table.take(events)
+            self._open_others(self._others, events.given.schema)
+        for each in (self._by_slices, self._by_table, self._by_events):
+            if each is not None:
+                each.take(events)
+
+    def _open_others(self, query: Query, schema: pa.Schema) -> None:
+        """Sessions go by slices if they can, all else by events: the columns' types decide."""
+        sliced = {n: w for n, w in query.windows.items() if isinstance(w, Session)}
+        if sliced and not_sliceable(query.with_windows(sliced), schema) is not None:
+            sliced = {}
+        others = {n: w for n, w in query.windows.items() if n not in sliced}
+        if sliced:
+            self._by_table = ByTable(query.with_windows(sliced), self._labels, schema)
+        if others:
+            self._by_events = ByEvents(query.with_windows(others), self._labels)
+        self._others = None
+        self.settle()
 
     def advance(self, watermark: int, arrived: float) -> list[Rows]:
         """The windows that are final at a watermark."""
@@ -73,7 +99,10 @@ class OpenStream:
             for each in (self._by_slices, self._by_table)
             if each is not None
         ]
-        return [some for some in rows if some is not None]
+        found = [some for some in rows if some is not None]
+        if self._by_events is not None:
+            found += self._by_events.advance(watermark, arrived)
+        return found
 
 
 class Single(Strategy):
@@ -95,9 +124,8 @@ class Single(Strategy):
         self._arrived = 0.0
         self._tuples = self._results = 0
         self._closed = NEVER
-        # Where it stood at the last watermark, and what has come since, should that go wrong.
-        self._before = self._open.copy(), self._passing.copy()
         self._since: list[Events] = []
+        """What has come since the last watermark, should that go wrong."""
 
     def feed(self, batch: Batch) -> None:
         assert isinstance(batch, Events)
@@ -112,7 +140,7 @@ class Single(Strategy):
     def advance(self, watermark: int) -> None:
         with self._attempt(watermark):
             self._close(watermark)
-        self._before = self._open.copy(), self._passing.copy()
+        self._settle()
         self._since = []
 
     @property
@@ -154,7 +182,7 @@ class Single(Strategy):
         try:
             yield
         except Exception as error:
-            self._open, self._passing = self._before
+            self._undo()
             if all(self._goes_well(events) for events in self._since):
                 self._close_before(watermark)
             if isinstance(error, PaneflowError):  # bad data speaks for itself
@@ -167,25 +195,36 @@ class Single(Strategy):
 
     def _goes_well(self, events: Events) -> bool:
         """Answer events up to the first that cannot be answered; whether there is none."""
-        before = self._open.copy(), self._passing.copy()
         try:
             self._take(events)
             self._close(int(events.t[-1]))
         except Exception:
-            self._open, self._passing = before
+            self._undo()
             if len(events) == 1:
                 return False
             early = np.arange(len(events)) < len(events) // 2
             return self._goes_well(events.chosen(early)) and self._goes_well(events.chosen(~early))
+        self._settle()
         return True
+
+    def _settle(self) -> None:
+        """From here on everything can be undone."""
+        self._open.settle()
+        self._passing.settle()
+
+    def _undo(self) -> None:
+        """Back to where it was settled."""
+        self._open.undo()
+        self._passing.undo()
 
     def _close_before(self, watermark: int) -> None:
         """Close what can be closed of windows that a watermark ends, up to the first that fails."""
         while watermark - self._closed > 1:
             between = self._closed + (watermark - self._closed) // 2
-            before = self._open.copy(), self._passing.copy()
             try:
                 self._close(between)
             except Exception:
-                self._open, self._passing = before
+                self._undo()
                 watermark = between
+            else:
+                self._settle()

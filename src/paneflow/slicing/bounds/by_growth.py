@@ -32,6 +32,7 @@ MICROSECONDS = {
     "s": Fraction(1_000_000),
     "D": Fraction(86_400_000_000),
 }
+LEAST = np.int64(np.iinfo(np.int64).min)
 Bounds = tuple[Any, Any, Any]
 """The range of a trigger's window, the range of the last, incomplete one, and the slide."""
 
@@ -39,6 +40,18 @@ Bounds = tuple[Any, Any, Any]
 def delta(window: Delta, part: Part, columns: Arranged) -> Ranges:
     """Whenever the column has grown by more than `slide`, the last `range` of it."""
     column = columns.columns[window.column]
+    d, bounds = measured(window, column, part.mine(columns.form(column.name, "value")))
+    room = Ranges.room(len(d) + len(part.offsets))
+    found = _delta(d, part.offsets, *bounds, window.partial, *vars(room).values())
+    if found < 0:
+        at = -found - 1
+        rows = part.mine(part.events.arrange(np.arange(len(column.values))))[at - 1 : at + 1]
+        raise decreasing(window, column, column.values[rows], rows)
+    return room.first(found)
+
+
+def measured(window: Delta, column: Column, values: Array) -> tuple[Array, Bounds]:
+    """Values of the column as they are compared, and the bounds that they are compared with."""
     if column.kind not in (Kind.INTEGER, Kind.FLOAT, Kind.TEMPORAL):
         raise InputError(
             f"{window} needs a column of numbers or times, but {window.column!r} has type "
@@ -59,21 +72,27 @@ def delta(window: Delta, part: Part, columns: Arranged) -> Ranges:
             f"{window}: column {window.column!r} is NaN in row "
             f"{int(np.argmax(np.isnan(column.values)))}: drop those rows or fill them in"
         )
-    values = part.mine(columns.form(column.name, "value"))
-    floating = column.kind is Kind.FLOAT
-    d, bounds = _floats(window, values) if floating else _whole(window, column.type, values)
-    room = Ranges.room(len(d) + len(part.offsets))
-    found = _delta(d, part.offsets, *bounds, window.partial, *vars(room).values())
-    if found < 0:
-        at = -found - 1
-        rows = part.mine(part.events.arrange(np.arange(len(column.values))))[at - 1 : at + 1]
-        shown = _shown(column, column.values[rows])
-        raise InputError(
-            f"{window}: column {window.column!r} must not decrease, but it goes from {shown[0]} "
-            f"in row {rows[0]} to {shown[1]} in row {rows[1]} of the same key: choose a column "
-            f"that grows with time, or correct the data"
-        )
-    return room.first(found)
+    if column.kind is Kind.FLOAT:
+        return _floats(window, values)
+    return _whole(window, column.type, values)
+
+
+def given(d: list[Any], dtype: Any) -> Array:
+    """Values as they were before they were measured."""
+    values: Array = np.array(d, dtype)
+    return values if dtype == np.float64 else (values + LEAST.view(np.uint64)).view(np.int64)
+
+
+def decreasing(
+    window: Delta, column: Column, values: Array, rows: Array | None = None
+) -> InputError:
+    """What to say of two values that should stand the other way round, in two rows if known."""
+    places = ["", ""] if rows is None else [f" in row {row}" for row in rows]
+    before, after = (f"{v}{place}" for v, place in zip(_shown(column, values), places, strict=True))
+    return InputError(
+        f"{window}: column {window.column!r} must not decrease, but it goes from {before} "
+        f"to {after} of the same key: choose a column that grows with time, or correct the data"
+    )
 
 
 def _shown(column: Column, values: Array) -> list[Any]:
@@ -103,7 +122,7 @@ def _float(window: Delta, amount: Any) -> float:
 
 
 def _whole(window: Delta, type_: pa.DataType, d: Array) -> tuple[Array, Bounds]:
-    """The column in its own unit, counted from its least value, and what that makes of the bounds.
+    """The column in its own unit, counted from the least integer, and what becomes of the bounds.
 
     Without a sign no difference overflows. Differences are whole numbers, so bounds can be made
     whole without a loss: d <= 2.5 is d <= 2, and d < 2.5 is d <= 2 as well.
@@ -117,11 +136,10 @@ def _whole(window: Delta, type_: pa.DataType, d: Array) -> tuple[Array, Bounds]:
     )
     whole = (math.floor(reach), math.ceil(reach) - 1, math.floor(slide))
     within, below, step = (np.uint64(min(amount, 2**64 - 1)) for amount in whole)
-    least = np.int64(d.min() if len(d) else 0)
-    return d.view(np.uint64) - least.view(np.uint64), (within, below, step)
+    return d.view(np.uint64) - LEAST.view(np.uint64), (within, below, step)
 
 
-def _beyond(d: Any, trigger: Any, reach: Any) -> Any:
+def beyond(d: Any, trigger: Any, reach: Any) -> Any:
     """d < trigger - reach, for d <= trigger."""
 
 
@@ -129,7 +147,7 @@ def _within(d: Any, last: Any, below: Any) -> Any:
     """d > last - reach, for d <= last; of whole numbers `below` is the greatest below the reach."""
 
 
-@overload(_beyond)
+@overload(beyond)
 def _typed_beyond(d, trigger, reach):  # type: ignore[no-untyped-def]
     # Floats are rounded, so the form matters; without a sign a difference must not be negative.
     if isinstance(d, types.Float):
@@ -163,7 +181,7 @@ def _delta(d, offsets, reach, below, slide, partial, key, seq, lo, hi):  # type:
                 trigger = d[i]
                 while d[b] < trigger:
                     b += 1
-                while a < b and _beyond(d[a], trigger, reach):
+                while a < b and beyond(d[a], trigger, reach):
                     a += 1
                 if a < b:
                     key[found] = k

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from paneflow.aggregates.operator import Array
 from paneflow.aggregates.values import Kind
 from paneflow.compiling import compiled
 from paneflow.errors import InputError
 from paneflow.slicing.arranged import Arranged
 from paneflow.slicing.bounds.ranges import Ranges
+from paneflow.slicing.columns import Column
 from paneflow.slicing.events import Part
 from paneflow.windows import Punctuation
 
@@ -16,18 +18,27 @@ from paneflow.windows import Punctuation
 def punctuation(window: Punctuation, part: Part, columns: Arranged) -> Ranges:
     """From behind one mark up to and including the next."""
     column = columns.columns[window.column]
+    valid = columns.valid(window.column)
+    marked = marked_events(
+        window,
+        column,
+        part.mine(columns.form(column.name, "value")),
+        None if valid is None else part.mine(valid),
+    )
+    room = Ranges.room(int(np.count_nonzero(marked)) + len(part.offsets))
+    found = _punctuation(marked, part.offsets, window.partial, *vars(room).values())
+    return room.first(found)
+
+
+def marked_events(window: Punctuation, column: Column, values: Array, valid: Array | None) -> Array:
+    """Which events end a window, by the values of its column."""
     if column.kind is not Kind.BOOLEAN:
         raise InputError(
             f"{window} needs a boolean column, but {window.column!r} has type {column.type}: "
             f"compute a boolean, for example from a comparison"
         )
-    marked = part.mine(columns.form(column.name, "value")) != 0
-    valid = columns.valid(window.column)
-    if valid is not None:
-        marked &= part.mine(valid)
-    room = Ranges.room(int(np.count_nonzero(marked)) + len(part.offsets))
-    found = _punctuation(marked, part.offsets, window.partial, *vars(room).values())
-    return room.first(found)
+    marked: Array = values != 0
+    return marked if valid is None else marked & valid
 
 
 @compiled

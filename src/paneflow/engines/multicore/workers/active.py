@@ -148,6 +148,7 @@ class ActiveWorker(Unit):
         for label, windows in self._open.items():
             found = windows.advance(share.watermark, share.arrived)
             rows += [self._renumbered(some, self._labels[label]) for some in found]
+            windows.settle()
         self.counts["results"] += sum(map(len, rows))
         return rows
 

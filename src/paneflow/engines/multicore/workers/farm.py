@@ -110,6 +110,7 @@ class Farm(Crewed):
     def advance(self, watermark: int) -> None:
         self._await_room()
         self._watermark = watermark
+        self._passing.settle()
         self._emit(None, watermark, self._passing.passed(watermark))
 
     @property
