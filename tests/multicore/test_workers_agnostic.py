@@ -8,78 +8,39 @@ import time
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import paneflow as pf
 from examples.trading_fit import next_price, quotes
 from paneflow import aggregates as A, windows as W
+from paneflow.engines.multicore.closing import event_log
+from paneflow.engines.multicore.closing.finders import ByCount, Extents
 from paneflow.engines.multicore.core import SHORT_STEP
+from paneflow.engines.multicore.front import Events
+from paneflow.engines.multicore.keys import KeyCodes
 from paneflow.engines.multicore.stream import Stream
 from paneflow.engines.multicore.workers.agnostic import Agnostic
-from paneflow.engines.multicore.workers.farm import UNDER_WAY
-from paneflow.engines.multicore.workers.window_buffer import CHUNK, WindowBuffer, gather
 
 
-def events(start: int, end: int) -> tuple[pa.Table, np.ndarray[tuple[int], np.dtype[np.int64]]]:
-    t = np.arange(start, end)
-    return pa.table({"t": t}), t
-
-
-def test_chunks_have_a_fixed_number_of_events() -> None:
-    buffer = WindowBuffer(size=4)
-    assert buffer.append(*events(0, 3)) == 0
-    assert buffer.append(*events(3, 10)) == 3
-    assert (buffer.chunks, len(buffer)) == (3, 10)
-
-
-def test_chunks_of_time_windows_are_panes() -> None:
-    buffer = WindowBuffer.for_windows([W.sliding(6, 4, offset=1), W.tumbling(2, offset=1)])
-    assert buffer.pane == (1, 2)
-    buffer.append(*events(0, 6))
-    assert [chunk.end - chunk.start for chunk in buffer.pin(0, 5)] == [1, 2, 2, 1]
-
-
-@pytest.mark.parametrize("window", [W.session(5), W.count(4), W.sliding(100_000, 7)], ids=str)
-def test_other_windows_have_chunks_of_a_fixed_size(window: W.Window) -> None:
-    assert WindowBuffer.for_windows([window]).pane is None
-
-
-def test_events_are_read_across_chunks() -> None:
-    buffer = WindowBuffer(size=4)
-    buffer.append(*events(100, 120))
-    chunks = buffer.pin(3, 9)
-    assert len(chunks) == 3
-    assert gather(chunks, np.array([3, 4, 9]))["t"].to_pylist() == [103, 104, 109]
-
-
-def test_chunks_leave_from_the_front_when_nobody_reads_or_needs_them() -> None:
-    buffer = WindowBuffer(size=2)
-    buffer.append(*events(0, 10))
-    early, late = buffer.pin(0, 1), buffer.pin(2, 5)
-    buffer.unpin(late)  # the later window is done first
-    buffer.release(8)
-    assert buffer.chunks == 5
-    buffer.unpin(early)
-    buffer.release(7)
-    assert buffer.chunks == 2  # slot 7 lies in the chunk of 6 and 7
-
-
-def test_readers_and_the_emitter_do_not_disturb_each_other() -> None:
-    buffer = WindowBuffer(size=16)
-    work: list[tuple[int, int, list[object]]] = []
+def test_readers_and_the_emitter_do_not_disturb_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_log, "PIECE", 16)
+    monkeypatch.setattr(event_log, "SPARE", 60)
+    buffer = event_log.EventLog()
+    last = ByCount(0, W.count(60, 1), buffer)
+    work: list[tuple[list[int], event_log.Pieces, Extents]] = []
     wrong: list[object] = []
     over = threading.Event()
 
     def read() -> None:
         while work or not over.is_set():
             try:
-                first, last, chunks = work.pop()
+                expected, pieces, window = work.pop()
             except IndexError:
                 continue
-            got = gather(chunks, np.arange(first, last + 1))["t"].to_pylist()  # type: ignore[arg-type]
-            if got != list(range(first, last + 1)):
-                wrong.append((first, last, got))
-            buffer.unpin(chunks)  # type: ignore[arg-type]
+            got = pieces.gather(window.slots)["t"].to_pylist()
+            if got != expected:
+                wrong.append((expected, got))
 
     readers = [threading.Thread(target=read) for _ in range(3)]
     for reader in readers:
@@ -87,18 +48,46 @@ def test_readers_and_the_emitter_do_not_disturb_each_other() -> None:
     r = random.Random(7)
     end = 0
     for _ in range(300):
-        more = r.randint(1, 40)
-        buffer.append(*events(end, end + more))
-        end += more
-        first = max(0, end - r.randint(1, 60))
-        work.append((first, end - 1, buffer.pin(first, end - 1)))  # type: ignore[arg-type]
-        buffer.release(max(0, end - 60))
+        t = np.arange(end, end + r.randint(1, 40))
+        batch = pa.record_batch({"t": t})
+        key = np.zeros(len(t), np.int64)
+        keys = KeyCodes((), batch.schema)
+        events = Events(key, t, {}, {}, 0.0, given=batch, read={}, keys=keys)
+        last.take(events, buffer.take(key, t, batch, False))
+        end += len(t)
+        found = last.advance(end)
+        if found is not None:
+            first = int(found.start[0])
+            lent = buffer.lent(int(found.slots[0]), int(found.slots[-1]))
+            work.append((list(range(first, end)), lent, found))
+        last.settle()
+        buffer.settle([last])
+        assert len(buffer) <= 2 * 60 + 60 + 40
     over.set()
     for reader in readers:
         reader.join()
     assert wrong == []
-    buffer.release(end)
-    assert buffer.chunks <= 1
+
+
+@pytest.mark.parametrize("window", [W.tumbling(100), W.session(1), W.count(50)], ids=str)
+def test_events_of_closed_windows_are_given_up_before_the_next_push(window: W.Window) -> None:
+    query = pf.Query(window, {"n": A.count("v")}, time="t")
+    t = np.arange(100_000)
+    before = pa.total_allocated_bytes()
+
+    def kept() -> int:
+        return int(pa.total_allocated_bytes() - before)
+
+    with query.open(workers=2, strategy="agnostic") as stream:
+        stream.push(pa.table({"t": pc.add(t + t // 100 * 50, 0), "v": pc.add(t, 0.5)}))
+        assert kept() > 1_600_000
+        rows = 0
+        while rows < 999:
+            rows += sum(table.num_rows for table in stream.results(1))
+        until = time.monotonic() + 10
+        while kept() > 800_000 and time.monotonic() < until:
+            time.sleep(0.01)
+        assert kept() <= 800_000
 
 
 @pytest.mark.parametrize(
@@ -123,8 +112,8 @@ def test_the_buffer_does_not_grow_with_the_stream(window: W.Window) -> None:
             look()
         while stream.metrics().waiting:
             look()
-    # What workers have before them, what was just added, and chunks that are not yet full.
-    assert 0 < max(seen) <= (UNDER_WAY + 1) * SHORT_STEP + 2 * CHUNK
+    # What windows need, as much again, what was just added, and what may be kept in vain.
+    assert 0 < max(seen) <= 2 * SHORT_STEP + event_log.SPARE + 200
 
 
 def test_a_worker_that_is_slow_is_handed_fewer_windows() -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -23,9 +24,48 @@ from paneflow.engines.multicore.closing.key_state import Grown, KeyState
 
 PIECE = 4096
 """Events of a batch that is joined with others no more."""
-SPARE = 2**16
+SPARE = 2**14
 """Slots that may be in vain, however few events are needed."""
 NOTHING = -1
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """Batches of events that stand side by side, and the slots that they begin at."""
+
+    starts: list[int]
+    batches: list[pa.RecordBatch]
+
+    def gather(self, slots: Array) -> pa.RecordBatch:
+        """The events in some slots, which grow."""
+        taken = []
+        at = 0
+        while at < len(slots):
+            k = bisect_right(self.starts, int(slots[at])) - 1
+            start, batch = self.starts[k], self.batches[k]
+            to = int(np.searchsorted(slots, start + batch.num_rows))
+            mine = slots[at:to] - start
+            if len(mine) == mine[-1] - mine[0] + 1:
+                taken.append(batch.slice(int(mine[0]), len(mine)))
+            else:
+                taken.append(batch.take(pa.array(mine)))
+            at = to
+        return taken[0] if len(taken) == 1 else pa.concat_batches(taken)
+
+    def join(self) -> None:
+        """Let there be few batches, behind those that are long enough."""
+        while len(self.batches) > 1:
+            before, last = self.batches[-2:]
+            if before.num_rows + last.num_rows > PIECE or before.num_rows >= 2 * last.num_rows:
+                return
+            self.batches[-2:] = [pa.concat_batches([before, last])]
+            self.starts.pop()
+
+    def cut(self, end: int) -> None:
+        """Drop what begins at a slot or behind it."""
+        while self.starts and self.starts[-1] >= end:
+            self.starts.pop()
+            self.batches.pop()
 
 
 class Slots(Protocol):
@@ -47,11 +87,13 @@ class EventLog:
         self.end = 0
         self._t, self._clock, self._key, self._next = (Grown() for _ in range(4))
         self._last = KeyState(NOTHING)
-        self._starts: list[int] = []
-        self._pieces: list[pa.RecordBatch] = []
+        self._pieces = Pieces([], [])
         self._settled = self._live = 0
         self.behind: Array = np.empty(0, np.int64)
         """The slots of stragglers."""
+
+    def __len__(self) -> int:
+        return self.end
 
     @property
     def t(self) -> Array:
@@ -73,7 +115,7 @@ class EventLog:
         """The latest time up to each slot."""
         return self._clock.values[: self.end]
 
-    def take(self, key: Array, t: Array, batch: pa.RecordBatch | None, behind: bool) -> int:
+    def take(self, key: Array, t: Array, batch: pa.RecordBatch, behind: bool) -> int:
         """Add events behind all others; gives the slot of the first."""
         first, n = self.end, len(t)
         clock = np.maximum.accumulate(t)
@@ -89,9 +131,8 @@ class EventLog:
         else:
             self._last.touch(key)
             _link(first, key, self._last.values[0], self._next.values)
-        if batch is not None:
-            self._starts.append(first)
-            self._pieces.append(batch)
+        self._pieces.starts.append(first)
+        self._pieces.batches.append(batch)
         return first
 
     def between(self, start: int | None, end: int) -> Array:
@@ -105,26 +146,20 @@ class EventLog:
             slots = slots[(t < end) if start is None else (t >= start) & (t < end)]
         return slots
 
+    def lent(self, first: int, last: int) -> Pieces:
+        """The events from one slot to another, to be read by any thread at any time."""
+        starts, batches = self._pieces.starts, self._pieces.batches
+        a, b = bisect_right(starts, first) - 1, bisect_right(starts, last)
+        return Pieces(starts[a:b], batches[a:b])
+
     def gather(self, slots: Array) -> pa.RecordBatch:
         """The events in some slots, which grow."""
-        taken = []
-        at = 0
-        while at < len(slots):
-            k = bisect_right(self._starts, int(slots[at])) - 1
-            start, piece = self._starts[k], self._pieces[k]
-            to = int(np.searchsorted(slots, start + piece.num_rows))
-            mine = slots[at:to] - start
-            if len(mine) == mine[-1] - mine[0] + 1:
-                taken.append(piece.slice(int(mine[0]), len(mine)))
-            else:
-                taken.append(piece.take(pa.array(mine)))
-            at = to
-        return taken[0] if len(taken) == 1 else pa.concat_batches(taken)
+        return self._pieces.gather(slots)
 
     def settle(self, users: Sequence[Slots]) -> None:
         """What was added stays; what nobody needs is dropped, when there is much of it."""
         self._last.settle()
-        self._join_pieces()
+        self._pieces.join()
         if self.end > 2 * self._live + SPARE:
             self._close_up(users)
         self._settled = self.end
@@ -134,33 +169,20 @@ class EventLog:
         touched = self.key[self._settled :]
         self.end = self._settled
         self.behind = self.behind[self.behind < self.end]
-        while self._starts and self._starts[-1] >= self.end:
-            self._starts.pop()
-            self._pieces.pop()
+        self._pieces.cut(self.end)
         self._last.undo()
         if touched.size:
             self._last.reserve(touched)
             last = self._last.values[0][touched]
             self._next.values[last[last >= 0]] = NOTHING
 
-    def _join_pieces(self) -> None:
-        """Let there be few batches, behind those that are long enough."""
-        while len(self._pieces) > 1:
-            before, last = self._pieces[-2:]
-            if before.num_rows + last.num_rows > PIECE or before.num_rows >= 2 * last.num_rows:
-                return
-            self._pieces[-2:] = [pa.concat_batches([before, last])]
-            self._starts.pop()
-
     def _close_up(self, users: Sequence[Slots]) -> None:
         needed = np.zeros(self.end, np.bool_)
         for user in users:
             needed |= user.needed()
         places = np.where(needed, np.cumsum(needed) - 1, NOTHING)
-        if self._pieces:
-            live = np.flatnonzero(needed)
-            self._pieces = [self.gather(live)] if len(live) else []
-            self._starts = [0] if len(live) else []
+        live = np.flatnonzero(needed)
+        self._pieces = Pieces([0], [self.gather(live)]) if len(live) else Pieces([], [])
         following = self.next
         self._next.values[: self.end] = np.where(following == NOTHING, NOTHING, places[following])
         for column in (self._t, self._clock, self._key, self._next):

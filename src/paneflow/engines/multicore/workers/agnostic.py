@@ -1,10 +1,10 @@
 """Agnostic workers: an emitter finds complete windows, workers compute them, and know no more.
 
 Sections 3 and 4.3 and algorithm 4 of Mencagli et al. The emitter keeps the events in a window
-buffer that workers read (`window_buffer.py`) and decides which windows are complete
-(`triggers.py`). It deals them out on demand: a worker that is done says so, and is given the next;
-whatever nobody is ready for waits. So every kind of window can be served, and windows of very
-different sizes keep all workers busy.
+buffer that workers read at the same time (`closing/event_log.py`) and decides which windows are
+complete (`closing/finders.py`). It deals them out on demand: a worker that is done says so, and is
+given the next; whatever nobody is ready for waits. So every kind of window can be served, and
+windows of very different sizes keep all workers busy.
 
 A worker gets windows as lists of slots, reads their events from the buffer, and computes every
 aggregate of each window from its events alone: whole-window functions are at home here, and
@@ -24,6 +24,9 @@ import pyarrow as pa
 
 from paneflow.aggregates.aggregate import Kinds
 from paneflow.aggregates.operator import Array
+from paneflow.engines.multicore.closing.event_log import EventLog, Pieces
+from paneflow.engines.multicore.closing.finders import Extents
+from paneflow.engines.multicore.closing.opening import finders
 from paneflow.engines.multicore.contract import Pauses, Result, Rows
 from paneflow.engines.multicore.front import Events
 from paneflow.engines.multicore.passing import NEVER
@@ -31,8 +34,6 @@ from paneflow.engines.multicore.replaying import answering
 from paneflow.engines.multicore.ring import Ring
 from paneflow.engines.multicore.unit import Crew, Unit
 from paneflow.engines.multicore.workers.farm import Farm, Gathering, refused_window
-from paneflow.engines.multicore.workers.triggers import Extents, Triggers
-from paneflow.engines.multicore.workers.window_buffer import Chunk, WindowBuffer, gather
 from paneflow.windows import tumbling
 
 if TYPE_CHECKING:
@@ -49,11 +50,14 @@ ORDINAL, MOMENT = "\0window", "\0moment"
 
 @dataclass(frozen=True, eq=False)
 class Descriptor:
-    """Windows for one worker, and the chunks that their events lie in."""
+    """Windows for one worker, and the pieces of the buffer that their events lie in.
+
+    Pieces are never changed, and are gone when neither the buffer nor a descriptor has them.
+    """
 
     seq: int
     windows: Extents
-    chunks: list[Chunk]
+    pieces: Pieces
     arrived: float
 
 
@@ -92,13 +96,11 @@ class AgnosticWorker(Unit):
         pauses: Pauses | None,
         query: Query,
         schedule: Schedule,
-        buffer: WindowBuffer,
         gathering: Gathering,
     ) -> None:
         super().__init__(crew, rank, pauses)
         self.inbox: Ring[Descriptor] = Ring(1, self.bell)
         self._schedule = schedule
-        self._buffer = buffer
         self._gathering = gathering
         self._names = list(dict.fromkeys(c for a in query.aggregates.values() for c in a.columns))
         # A window's events, under its ordinal as key, are a table with one row for an answer.
@@ -115,7 +117,6 @@ class AgnosticWorker(Unit):
             return False
         rows: list[Rows] = []
         self.attempt(given.seq, lambda: rows.append(self._work(given)))
-        self._buffer.unpin(given.chunks)
         self._gathering.put(given.seq, rows)
         self.applied_one()
         self._schedule.feedback(self)
@@ -123,7 +124,9 @@ class AgnosticWorker(Unit):
 
     def _work(self, given: Descriptor) -> Rows:
         windows = given.windows
-        events = gather(given.chunks, _slots(windows)).select(self._names)
+        slots, places = np.unique(_slots(windows), return_inverse=True)
+        batch = given.pieces.gather(slots).take(pa.array(places))
+        events = pa.Table.from_batches([batch]).select(self._names)
         sizes = windows.hi - windows.lo
         events = events.append_column(
             ORDINAL, pa.array(np.repeat(np.arange(len(windows)), sizes))
@@ -158,12 +161,12 @@ class Agnostic(Farm):
         self, query: Query, kinds: Kinds, workers: int, pauses: Pauses | None = None
     ) -> None:
         super().__init__(query, kinds)
-        self._triggers = [
-            Triggers(k, query.windows[label]) for k, label in enumerate(sorted(query.windows))
-        ]
-        self._buffer = WindowBuffer.for_windows(query.windows.values())
+        self._buffer = EventLog()
+        labels = {label: k for k, label in enumerate(sorted(query.windows))}
+        self._finders = finders(query.windows, labels, self._buffer)
+        read = [c for a in query.aggregates.values() for c in a.columns]
+        self._columns = list(dict.fromkeys([query.time, *read]))
         self._schedule = Schedule()
-        self._end = 0
         for rank in range(workers):
             AgnosticWorker(
                 self._crew,
@@ -171,33 +174,32 @@ class Agnostic(Farm):
                 pauses,
                 query,
                 self._schedule,
-                self._buffer,
                 self._gathering,
             )
         self._start()
 
     @property
-    def buffer(self) -> WindowBuffer:
+    def buffer(self) -> EventLog:
         """What the emitter keeps and workers read."""
         return self._buffer
 
     def _emit(self, events: Events | None, watermark: int, passed: int) -> None:
         if events is not None:
-            first = self._buffer.append(events.table, events.t)
-            self._end = first + len(events)
-            for triggers in self._triggers:
-                triggers.take(events, first)
+            batch = events.given.select(self._columns)
+            first = self._buffer.take(events.key, events.t, batch, events.behind)
+            for finder in self._finders:
+                finder.take(events, first)
             return
-        found = [f for triggers in self._triggers if (f := triggers.advance(watermark)) is not None]
+        found = [f for finder in self._finders if (f := finder.advance(watermark)) is not None]
         pieces = [piece for extents in found for piece in self._cut(extents)]
         seq = self._gathering.expect(len(pieces), self._arrived, passed)
         for piece in pieces:
-            # The first and the last event of a window lie in its outermost slots.
-            first, last = piece.slots[piece.lo].min(), piece.slots[piece.hi - 1].max()
-            chunks = self._buffer.pin(int(first), int(last))
-            self._schedule.send(Descriptor(seq, piece, chunks, self._arrived))
-        oldest = [o for triggers in self._triggers if (o := triggers.oldest) is not None]
-        self._buffer.release(min(oldest, default=self._end))
+            mine = piece.slots[piece.lo[0] : piece.hi[-1]]
+            lent = self._buffer.lent(int(mine.min()), int(mine.max()))
+            self._schedule.send(Descriptor(seq, piece, lent, self._arrived))
+        for finder in self._finders:
+            finder.settle()
+        self._buffer.settle(self._finders)
 
     def _cut(self, windows: Extents) -> list[Extents]:
         """Windows in pieces of about as many events each."""
