@@ -5,8 +5,8 @@ the one of `session()` has. `progress` tells how far a stream of `write_stream` 
 parts the rows of `query.over(df, late=True)` from events that came too late.
 """
 
+from paneflow.engines.spark.commits import Progress, progress
 from paneflow.engines.spark.session import session
-from paneflow.engines.spark.sink_memory import Progress, progress
 from paneflow.engines.spark.streaming import split
 
 __all__ = ["Progress", "progress", "session", "split"]

@@ -4,7 +4,7 @@ Inside a micro-batch the input is a finite frame, so Spark's own aggregates can 
 state store is needed: what is open lies in this process, and on disk beside the checkpoint. A
 batch is final when its commit has been written. Everything before that may happen twice, if the
 driver dies, and is done under the number of the batch, so that the second time replaces the
-first.
+first. A run that is still busy when a newer one has started can replace nothing (`lease.py`).
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 
 from paneflow.engines.spark.chunked import numbered, stored_after
 from paneflow.engines.spark.frames import chosen, rows_schema, source_schema, spark_schema
+from paneflow.engines.spark.lease import Lease
 from paneflow.engines.spark.native import carried, instant, restored, slices_natively
 from paneflow.engines.spark.packing import PARCELS, from_bytes
 from paneflow.engines.spark.parcels import SliceParcels
@@ -125,23 +126,28 @@ class EachBatch:
         self._memory = memory
         self._wanted = wanted
         self._open = OpenWindows(query, self._source)
-        slices, events, marks = memory.load(self._open.layout, self._source)
-        slices = self._open.still_open(slices, memory.state["watermark"])
-        self._held = Held(slices, events, marks)
+        self._held: Held | None = None
+        memory.load(self._open.layout, self._source)  # refuses what is damaged before Spark starts
         self._active = time.monotonic()
 
     def __call__(self, frame: Any, batch: int) -> None:
-        state = self._memory.state
-        if batch <= state["batch"]:
+        if self._held is None:
+            self._held = self._begun()
+        if not self._memory.follows(batch):
             return  # committed before the driver died
+        state = self._memory.state
         slices, events, latest, dropped = self._brought(chosen(frame, self._query.columns))
         slices = numbered(slices, batch)
         before = state["watermark"]
         seen, watermark = self._reached(batch, latest)
         if latest is None and dropped == 0 and watermark == before:
-            return  # nothing came, and nothing closes
-        missed = self._too_late(frame, slices, before) if self._write_late is not None else None
+            self._memory.pass_over(batch)  # nothing came, and nothing closes
+            return
+        missed = None
+        if self._write_late is not None:
+            missed = self._too_late(self._held, frame, slices, before)
         rows, held, late = self._open.advance(self._held, slices, events, before, watermark)
+        self._memory.check()
         self._write(rows, batch)
         if self._write_late is not None and missed is not None:
             self._write_late(missed, batch)
@@ -158,6 +164,12 @@ class EachBatch:
             dropped=state["dropped"] + dropped,
             chunks=sorted(alive),
         )
+
+    def _begun(self) -> Held:
+        """What the runs before have left open."""
+        held = self._memory.begin(self._open.layout, self._source)
+        slices = self._open.still_open(held.slices, self._memory.state["watermark"])
+        return Held(slices, held.events, held.marks)
 
     def _reached(self, batch: int, latest: int | None) -> tuple[int | None, int | None]:
         """The latest time seen, and the watermark, with a batch whose latest time is given."""
@@ -199,7 +211,7 @@ class EachBatch:
         ahead = F.unix_micros(F.current_timestamp()) + self._wanted.max_ahead
         return moment.isNotNull() & (moment <= F.timestamp_micros(ahead))
 
-    def _too_late(self, frame: Any, slices: pa.Table, before: int | None) -> pa.Table:
+    def _too_late(self, held: Held, frame: Any, slices: pa.Table, before: int | None) -> pa.Table:
         """The events of a batch that came too late; only those behind the watermark are fetched."""
         from pyspark.sql import functions as F
 
@@ -207,7 +219,7 @@ class EachBatch:
             return self._whole.empty_table()
         t = F.when(self._usable(), instant(self._query.time, self._source))
         behind = frame.filter(t < F.lit(before)).toArrow().cast(self._whole)
-        late = self._open.late(self._held, slices, behind, before)
+        late = self._open.late(held, slices, behind, before)
         return behind.filter(pa.array(late))
 
     def _sent(self, events: Any) -> list[pa.Table]:
@@ -237,11 +249,13 @@ class ParquetFiles:
         self._folder = folder
         self._schema = schema
         self._name = name
+        self._lease: Lease | None = None
         folder.mkdir(parents=True, exist_ok=True)
 
     def __call__(self, rows: pa.Table, batch: int) -> None:
-        if rows.num_rows:
-            path = self._folder / f"{self._name}-{batch:09}.parquet"
-            draft = path.with_name(f".{path.name}.draft")
-            pq.write_table(rows.cast(self._schema), draft)
-            os.replace(draft, path)
+        if self._lease is None:
+            self._lease = Lease(self._folder, self._name)
+        path = self._folder / f"{self._name}-{batch:09}.parquet"
+        if rows.num_rows or path.exists():
+            given = rows.cast(self._schema)
+            self._lease.replace(path, lambda draft: pq.write_table(given, draft))

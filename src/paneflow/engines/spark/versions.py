@@ -6,6 +6,7 @@ next batch; what a newer one wrote is refused, since nobody here knows what it m
 1: the first.
 2: a shard has a clock of its own (`clocks.py`), for streams that close their windows when idle; a
    sink says in its commit which batch is closing windows for that reason.
+3: a sink commits every batch, also one that brought nothing, and its files have checksums.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from paneflow.windows import Custom
 if TYPE_CHECKING:
     from paneflow.query import Query
 
-VERSION = 2
+VERSION = 3
 
 
 def stream_identity(query: Query) -> dict[str, Any]:

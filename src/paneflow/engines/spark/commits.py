@@ -1,0 +1,170 @@
+"""The commit of a fused sink: how far a stream has come, in a file that tells if it is damaged."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from paneflow.engines.spark.versions import (
+    VERSION,
+    check_query,
+    check_version,
+    stream_identity,
+)
+from paneflow.errors import InputError
+
+if TYPE_CHECKING:
+    from paneflow.query import Query
+
+COMMIT = "commit.json"
+CHECK = "check"
+
+BEGUN: dict[str, Any] = {
+    "batch": -1,
+    "seen": None,
+    "watermark": None,
+    "late": 0,
+    "dropped": 0,
+    "chunks": [],
+    "events": None,
+    "closing": None,
+    "beats": False,
+    "every": False,
+}
+"""The state before the first batch; also what older versions did not write. `events` is the batch
+that kept events and marks, if any, `every` whether each batch was committed. Beside these a state
+has `files`, the checksums of the files that it needs."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a stream has come that was started by `write_stream`."""
+
+    batch: int
+    """The last batch that is done; -1 before the first."""
+    watermark: datetime | None
+    late: int
+    """Events that came when every window they would have joined had been emitted."""
+    dropped: int
+    """Events without a time, or too far ahead."""
+
+
+def progress(checkpoint: Any) -> Progress:
+    """How far a stream has come, whether it runs or not."""
+    folder = Path(checkpoint) / "paneflow"
+    state = _stored(folder)
+    if state is None:
+        raise InputError(
+            f"{checkpoint} holds no commit of write_stream: name the checkpoint of a stream that "
+            f"has done a batch"
+        )
+    micros = state["watermark"]
+    moment = None
+    if micros is not None:
+        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros)
+    return Progress(state["batch"], moment, state["late"], state["dropped"])
+
+
+def begun(query: Query, beats: bool) -> dict[str, Any]:
+    """The state of a query's stream before the first batch."""
+    identity = json.loads(json.dumps(stream_identity(query)))
+    own = {"version": VERSION, "query": identity, "beats": beats, "every": True, "files": {}}
+    return BEGUN | own
+
+
+def read_commit(folder: Path, asked: dict[str, Any]) -> dict[str, Any] | None:
+    """The state that was committed last, None if there is none; `asked` is what it must go on."""
+    found = _stored(folder)
+    if found is None:
+        return None
+    check_query(found["query"], asked["query"])
+    if found["beats"] != asked["beats"]:
+        raise InputError(
+            f"the checkpoint's stream was started {'with' if found['beats'] else 'without'} idle, "
+            f"and Spark cannot go on with other sources: start it as before, or name a new "
+            f"checkpoint"
+        )
+    return found | {"version": VERSION}
+
+
+def to_text(state: dict[str, Any]) -> str:
+    """A state with its checksum."""
+    return json.dumps(state | {CHECK: _check_of(state)})
+
+
+def checksum(data: bytes) -> str:
+    """What tells a file from a damaged one."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def damaged(folder: Path, what: str) -> InputError:
+    """The error for a checkpoint that cannot be gone on with."""
+    return InputError(
+        f"the stream's state in {folder} is damaged: {what}. Restore the whole checkpoint from a "
+        f"copy, or name a new checkpoint and a new sink, to answer anew from the beginning"
+    )
+
+
+def _stored(folder: Path) -> dict[str, Any] | None:
+    """The state in a folder, checked; None if there is none."""
+    try:
+        data = (folder / COMMIT).read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise damaged(folder, f"{COMMIT} cannot be read ({error.strerror})") from None
+    try:
+        found: Any = json.loads(data)
+    except ValueError:
+        raise damaged(folder, f"{COMMIT} holds no JSON") from None
+    if not isinstance(found, dict) or not _is_count(found.get("version")):
+        raise damaged(folder, f"{COMMIT} has no version")
+    check_version(found["version"])
+    given = found.pop(CHECK, None)
+    if given is None and found["version"] < 3:
+        whole = found.pop("whole", False)
+        kept = {"events": found.get("batch")} if whole else {}
+        found = BEGUN | found | {"files": {}} | kept
+    elif given != _check_of(found):
+        raise damaged(folder, f"{COMMIT} is not as it was written")
+    if not _is_state(found):
+        raise damaged(folder, f"{COMMIT} holds no state")
+    state: dict[str, Any] = found
+    return state
+
+
+def _check_of(state: dict[str, Any]) -> str:
+    return checksum(json.dumps(state, sort_keys=True).encode())
+
+
+def _is_count(given: object) -> bool:
+    return isinstance(given, int) and not isinstance(given, bool) and given >= 0
+
+
+def _is_time(given: object) -> bool:
+    return isinstance(given, int) and not isinstance(given, bool) and -(2**63) <= given < 2**63
+
+
+def _is_state(found: dict[str, Any]) -> bool:
+    """Whether every entry is of the kind it must be of."""
+    closing, events = found.get("closing"), found.get("events")
+    return (
+        set(BEGUN) <= set(found)
+        and (found["batch"] == -1 or _is_count(found["batch"]))
+        and all(found[name] is None or _is_time(found[name]) for name in ("seen", "watermark"))
+        and all(_is_count(found[name]) for name in ("late", "dropped"))
+        and isinstance(found["chunks"], list)
+        and all(map(_is_count, found["chunks"]))
+        and (events is None or _is_count(events))
+        and all(isinstance(found[name], bool) for name in ("beats", "every"))
+        and all(isinstance(found.get(name), dict) for name in ("files", "query"))
+        and (closing is None or (isinstance(closing, dict) and _says_when(closing)))
+    )
+
+
+def _says_when(closing: dict[str, Any]) -> bool:
+    return _is_count(closing.get("batch")) and _is_time(closing.get("watermark"))
