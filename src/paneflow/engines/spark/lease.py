@@ -5,16 +5,17 @@ the new one starts, and knows nothing of a run in another process. What an old r
 hand must not replace what a newer one has written.
 
 A run writes its drafts in a room of its own and moves them to their places when they are complete.
-A newer run takes the rooms of all runs before it away, by a rename, before it reads anything. A
-draft in a room that is gone cannot be moved any more: so either an old run's file is in its place
-before the newer run looks, or it never comes there. It takes no lock and no clock, only that the
-file system creates and renames folders atomically.
+A newer run removes the rooms of all runs before it, with every draft in them, before it reads
+anything. A draft that is gone cannot be moved: so either an old run's file is in its place before
+the newer run looks, or it never comes there. It takes no lock and no clock, only that the file
+system creates, moves and removes files and folders atomically.
 """
 
 from __future__ import annotations
 
+import errno
 import os
-import shutil
+import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -32,7 +33,7 @@ class Lease:
         self._room = self._made()
         for older in self._rooms():
             if older < self._room.name:
-                self._take_away(older)
+                _remove(folder / older)
 
     def replace(self, path: Path, write: Callable[[Path], None]) -> None:
         """Have a file of the folder written as a whole, in place of the one before, if any."""
@@ -40,18 +41,20 @@ class Lease:
         try:
             write(draft)
             os.replace(draft, path)
-        except OSError:
-            self.check()
-            raise
+        except FileNotFoundError:
+            raise self._lost() from None
 
     def check(self) -> None:
         """Refuse to go on if a newer run has taken the lease."""
         if not self._room.exists():
-            raise PaneflowError(
-                f"this run may no longer write into {self._folder}: another run of the same "
-                f"stream has started since and goes on in its place, or the folder was removed. "
-                f"Nothing is lost; let only one run go on"
-            )
+            raise self._lost()
+
+    def _lost(self) -> PaneflowError:
+        return PaneflowError(
+            f"this run may no longer write into {self._folder}: another run of the same stream "
+            f"has started since and goes on in its place, or the folder was removed. Nothing is "
+            f"lost; let only one run go on"
+        )
 
     def _made(self) -> Path:
         """A room that is newer than all others, under a name that no room had before."""
@@ -63,17 +66,25 @@ class Lease:
             if max(self._rooms(), default="") == room.name:
                 return room
             # Another run has begun at the same time, or sooner and with a greater number.
-            shutil.rmtree(room, ignore_errors=True)
+            _remove(room)
 
     def _rooms(self) -> list[str]:
         found = (path.name for path in self._folder.iterdir())
         return [name for name in found if name.startswith(self._prefix)]
 
-    def _take_away(self, older: str) -> None:
-        kept = self._room / older
+
+def _remove(room: Path) -> None:
+    """Remove a room and the drafts in it, also those that are being written."""
+    while True:
         try:
-            (self._folder / older).rename(kept)
-        except OSError:
-            self.check()  # a newer run has taken either room away
+            for draft in room.iterdir():
+                draft.unlink(missing_ok=True)
+            room.rmdir()
+        except FileNotFoundError:
+            return  # another run has removed it
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+            time.sleep(0.001)  # a draft has come meanwhile
+        else:
             return
-        shutil.rmtree(kept, ignore_errors=True)
