@@ -381,7 +381,9 @@ def test_a_time_column_that_holds_no_times(values: pa.Array, engine: str) -> Non
 @pytest.mark.parametrize("type_", [pa.int64(), pa.timestamp("ms", "UTC"), pa.date32()], ids=str)
 def test_a_null_time(type_: pa.DataType, engine: str) -> None:
     table = pa.table({"t": pa.array([1, None, 3], type_)})
-    refused(pf.InputError, over(table, engine=engine), "'t'", "null", "row 1", "fill")
+    window = W.tumbling(5 if type_ == pa.int64() else "5 s")
+    ask = over(table, engine=engine, window=window)
+    refused(pf.InputError, ask, "'t'", "null", "row 1", "fill")
 
 
 @pytest.mark.parametrize("t", [2**61 + 1, -(2**61) - 1, -(2**63)])
@@ -403,13 +405,16 @@ def test_times_beyond_int64(engine: str) -> None:
 
 def test_times_finer_than_a_microsecond(engine: str) -> None:
     table = pa.table({"t": pa.array([1_000, 1_001], pa.timestamp("ns"))})
-    refused(pf.InputError, over(table, engine=engine), "'t'", "timestamp[ns]", "round")
-    assert over(table.slice(0, 1), engine=engine)()  # whole microseconds are welcome
+    window = W.tumbling("5 s")
+    ask = over(table, engine=engine, window=window)
+    refused(pf.InputError, ask, "'t'", "timestamp[ns]", "round")
+    assert over(table.slice(0, 1), engine=engine, window=window)()  # whole microseconds are welcome
 
 
 def test_times_beyond_what_microseconds_can_hold(engine: str) -> None:
     table = pa.table({"t": pa.array([2**60], pa.timestamp("s"))})
-    refused(pf.InputError, over(table, engine=engine), "'t'", "timestamp[s]")
+    ask = over(table, engine=engine, window=W.tumbling("5 s"))
+    refused(pf.InputError, ask, "'t'", "timestamp[s]")
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from paneflow.names import is_name
 from paneflow.planning import Plan, plan
 from paneflow.slicing.checking import whole
 from paneflow.slicing.columns import require_columns
+from paneflow.slicing.durations import check_durations
 from paneflow.slicing.keys import check_key_type
 from paneflow.slicing.layout import check_cuttable, identity_of
 from paneflow.slicing.slices import Slices
@@ -243,19 +244,7 @@ FlatFAT where it has few, long windows
         for name, aggregate in self.aggregates.items():
             wanted |= dict.fromkeys(aggregate.columns, f"a column of {name!r}")
         require_columns(schema, wanted)
-        stamped = time_type(schema.field(self.time).type, self.time).stamped
-        for label, window in () if stamped else self.windows.items():
-            if window.needs_timestamps:
-                raise InputError(
-                    f"window {label!r} is stated in units of time, but the time column "
-                    f"{self.time!r} has type {schema.field(self.time).type}: state the window in "
-                    f"whole numbers of the column's unit, or cast the column to a timestamp"
-                )
-        if self.lateness.textual and not stamped:
-            raise InputError(
-                f"lateness is {self.lateness}, but the time column {self.time!r} has type "
-                f"{schema.field(self.time).type}: state it as a whole number in the column's unit"
-            )
+        check_durations(self.windows, self.lateness, schema, self.time)
         for name in self.key:
             check_key_type(schema.field(name).type, name)
         types = self.types(schema)

@@ -52,8 +52,9 @@ def draw_stream(
     t = table["t"].cast(pa.int64()).to_numpy()
     unit = 1_000_000 if pa.types.is_timestamp(table.schema.field("t").type) else 1
     disorder = r.choice([0, 0, 3, 20]) * unit
+    lateness = f"{disorder} us" if unit > 1 else disorder
     query = pf.Query(
-        case.query.windows, case.query.aggregates, case.query.key, "t", lateness=disorder
+        case.query.windows, case.query.aggregates, case.query.key, "t", lateness=lateness
     )
     shifted = [int(x) + r.randint(0, disorder) for x in t]
     arrival = table.take(pa.array(np.argsort(shifted, kind="stable")))

@@ -112,13 +112,19 @@ AGGREGATES: dict[str, Callable[[random.Random], A.Aggregate]] = {
 def time_span(r: random.Random, stamped: bool, most: int) -> Any:
     """A duration: a plain integer, or text where the time column is a timestamp."""
     n = r.randint(1, most)
-    return r.choice([f"{n} s", dt.timedelta(seconds=n), n * 1_000_000]) if stamped else n
+    return r.choice([f"{n} s", dt.timedelta(seconds=n), f"{n * 1000} ms"]) if stamped else n
+
+
+def shift(r: random.Random, stamped: bool, *choices: int) -> Any:
+    """An offset, of so many microseconds where the time column is a timestamp."""
+    n = r.choice(choices)
+    return f"{n} us" if stamped and n else n
 
 
 WINDOWS: dict[str, Callable[[random.Random, bool], W.Window]] = {
-    "tumbling": lambda r, s: W.tumbling(time_span(r, s, 9), offset=r.choice([0, -3, 4])),
+    "tumbling": lambda r, s: W.tumbling(time_span(r, s, 9), offset=shift(r, s, 0, -3, 4)),
     "sliding": lambda r, s: W.sliding(
-        time_span(r, s, 12), time_span(r, s, 5), offset=r.choice([0, 0, -7, 1])
+        time_span(r, s, 12), time_span(r, s, 5), offset=shift(r, s, 0, 0, -7, 1)
     ),
     "count": lambda r, s: W.count(r.randint(1, 6), r.randint(1, 7), partial=r.random() < 0.4),
     "session": lambda r, s: W.session(time_span(r, s, 4)),
@@ -126,7 +132,7 @@ WINDOWS: dict[str, Callable[[random.Random, bool], W.Window]] = {
         time_span(r, s, 9), r.randint(1, 5), partial=r.random() < 0.4
     ),
     "slide_by_time": lambda r, s: W.slide_by_time(
-        r.randint(1, 5), time_span(r, s, 5), offset=r.choice([0, 2, -1])
+        r.randint(1, 5), time_span(r, s, 5), offset=shift(r, s, 0, 2, -1)
     ),
     "delta": lambda r, s: W.delta(
         "grows", r.choice([1, 3, 8, 2.5]), r.choice([0, 1, 3, 1.5]), partial=r.random() < 0.4

@@ -122,6 +122,13 @@ def test_write_stream_needs_a_stream(spark: Any, tmp_path: Path, kind: str) -> N
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("option", ["idle", "max_ahead"])
+def test_options_of_streams_need_units(option: str) -> None:
+    refused(pf.QueryError, partial(Wanted.of, **{option: 30}), option, '"30 seconds"')
+    Wanted.of(**{option: "30 seconds"})
+    Wanted.of(max_ahead=0)
+
+
 # Checkpoints.
 
 

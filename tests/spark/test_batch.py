@@ -126,7 +126,7 @@ IN_PARCELS = (
     "approx_quantile",
     "define_commutative",
 )
-SLICED = {"long": W.sliding("11 s", "2 s", offset=1), "short": W.tumbling("3 s")}
+SLICED = {"long": W.sliding("11 s", "2 s", offset="1 us"), "short": W.tumbling("3 s")}
 
 
 def test_every_aggregate_is_tried_in_one_of_the_three_ways() -> None:

@@ -191,7 +191,7 @@ def draw(r: random.Random, windows: tuple[str, ...] = MERGEABLE + ORDERED) -> St
         {f"a{k}": AGGREGATES[r.choice(tuple(AGGREGATES))](r) for k in range(r.randint(1, 4))},
         key=r.choice([None, "k", "h", ["k", "h"]]),
         time="t",
-        lateness=lateness,
+        lateness=f"{lateness} us",
     )
     return Stream(query, list(in_runs(r, list(in_parts(r, table)))))
 

@@ -58,6 +58,11 @@ class Delta(Window):
         """False: a delta's durations measure its own column, not the time column."""
         return False
 
+    @property
+    def without_unit(self) -> dict[str, int]:
+        """None: a delta's durations measure its own column, not the time column."""
+        return {}
+
     def extent(self, seq: Ticks, first_t: Ticks, last_t: Ticks) -> tuple[Ticks, Ticks]:
         """The extent: the times of the first and the last event in the window."""
         return first_t, last_t

@@ -2,7 +2,8 @@
 
 People write `"1 hour 30 minutes"`, a `timedelta`, or a plain integer in the unit of their time
 column. Everything behind this module sees one integer, and remembers whether it came with a unit:
-a length with a unit counts microseconds and only fits a timestamp column.
+a length with a unit counts microseconds and only fits a timestamp column, one without only fits
+a column of integers. A day is 24 hours, a week seven days.
 """
 
 from __future__ import annotations

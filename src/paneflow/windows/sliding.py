@@ -72,7 +72,9 @@ class Sliding(Window):
 def sliding(range: object, slide: object, offset: object = 0) -> Sliding:
     """A window of length `range` that begins every `slide`, shifted by `offset`.
 
-    The slide need not divide the range; a slide longer than the range leaves gaps.
+    The slide need not divide the range; a slide longer than the range leaves gaps. Windows count
+    from the epoch, 1970-01-01 00:00 UTC: `offset` moves them all. Over timestamps durations have a
+    unit, over integers they are whole numbers.
 
     >>> str(sliding("1 hour", "1 second"))
     'sliding(1h, 1s)'
@@ -88,6 +90,8 @@ def sliding(range: object, slide: object, offset: object = 0) -> Sliding:
 
 def tumbling(range: object, offset: object = 0) -> Sliding:
     """A window of length `range` that begins where the one before it ends.
+
+    `"1 day"` is 24 hours from midnight UTC, also where local clocks change; `offset` moves it.
 
     >>> str(tumbling("5 s"))
     'tumbling(5s)'

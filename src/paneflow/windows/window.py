@@ -86,6 +86,23 @@ class Window(ABC):
         stated = any(field.name == "partial" for field in fields(self))
         return replace(self, partial=False) if stated else self  # type: ignore[call-arg]
 
+    @property
+    def without_unit(self) -> dict[str, int]:
+        """Durations over the time column that were given as whole numbers, by name; 0 is none.
+
+        Such a duration has no meaning over timestamps: nobody knows whether 3600 is seconds.
+
+        >>> from paneflow import windows as W
+        >>> W.sliding("1 hour", 60).without_unit
+        {'slide': 60}
+        """
+        given = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {
+            name: value.value
+            for name, value in given.items()
+            if isinstance(value, Duration) and not value.textual and value.value
+        }
+
     @abstractmethod
     def extent(self, seq: Ticks, first_t: Ticks, last_t: Ticks) -> tuple[Ticks, Ticks]:
         """The extent: `start` and `end` of window `seq`, whose events span `first_t..last_t`.

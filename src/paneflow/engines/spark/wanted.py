@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from paneflow.errors import QueryError
+from paneflow.slicing.durations import with_unit
 from paneflow.windows import duration
 
 FINAL = "final"
@@ -34,8 +35,8 @@ class Wanted:
                 f"emit={emit!r} is not known: choose 'final', for each row once, when it is "
                 f"final, or 'updates', for each row whenever it changes as well"
             )
-        ahead = None if max_ahead is None else duration(max_ahead, "max_ahead", least=0).value
-        silent = None if idle is None else duration(idle, "idle", least=1).value
+        ahead = None if max_ahead is None else _micros(max_ahead, "max_ahead", least=0)
+        silent = None if idle is None else _micros(idle, "idle", least=1)
         return cls(ahead, emit == "updates", late, silent)
 
     def columns(self) -> list[str]:
@@ -50,3 +51,14 @@ class Wanted:
                     f"the result has a column {name!r} of its own, which this stream would add: "
                     f"give the aggregate or the key another name"
                 )
+
+
+def _micros(given: object, what: str, least: int) -> int:
+    """A duration in microseconds; a whole number has no unit, which a stream's times have."""
+    length = duration(given, what, least=least)
+    if length.value and not length.textual:
+        raise QueryError(
+            f"{what} is the whole number {given}, but a stream's times are timestamps, and {given} "
+            f"of what is not said: {with_unit(what, length.value)}"
+        )
+    return length.value

@@ -47,7 +47,7 @@ def private(window: Window, worker: int, workers: int) -> Window:
         return Sliding(
             window.range,
             Duration(slide * workers, window.slide.textual),
-            Duration(window.offset.value + worker * slide, window.offset.textual),
+            Duration(window.offset.value + worker * slide, window.slide.textual),
         )
     if isinstance(window, Count):
         return Count(window.size, min(window.size, window.slide * workers), False)
