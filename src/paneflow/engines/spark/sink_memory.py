@@ -62,7 +62,8 @@ class Memory:
             slices = joined(stored, layout)
             if kept is None:
                 return Held(slices, source.empty_table(), None)
-            events = self._table("events", kept).select(source.names).cast(source)
+            events = self._table("events", kept)
+            events.select(source.names).cast(source)  # there may be further columns, of windows
         except (pa.ArrowException, KeyError):
             raise damaged(self._folder, "its files have other columns than the query") from None
         return Held(slices, events, self._table("marks", kept))
