@@ -99,7 +99,7 @@ def test_zero_is_zero_in_any_unit() -> None:
 def test_slices_over_timestamps_are_not_finished_by_whole_numbers() -> None:
     stated = pf.Query({"w": W.tumbling("5 us")}, COUNT, time="t")
     cut = stated.slice(events(STAMPED["UTC"]))
-    with pytest.raises(pf.InputError, match='"5 seconds"'):
+    with pytest.raises(pf.InputError, match="another query"):
         pf.Query({"w": W.tumbling(5)}, COUNT, time="t").finish(cut)
 
 
