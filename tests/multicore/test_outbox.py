@@ -14,6 +14,12 @@ from paneflow.engines.multicore.outbox import Outbox
 ROWS = pa.table({"n": [1, 2, 3]})
 
 
+def read(box: Outbox, wait: float) -> list[pa.Table]:
+    found: list[pa.Table] = []
+    box.read(wait, found)
+    return found
+
+
 @pytest.fixture
 def box(monkeypatch: pytest.MonkeyPatch) -> Outbox:
     monkeypatch.setattr(outbox, "HANDOVER", 30.0)
@@ -22,15 +28,15 @@ def box(monkeypatch: pytest.MonkeyPatch) -> Outbox:
 
 
 def test_rows_are_handed_over_to_a_reader_who_sleeps(box: Outbox) -> None:
-    read: list[pa.Table | None] = []
-    reader = threading.Thread(target=lambda: read.append(box.read(30.0)))
+    found: list[pa.Table] = []
+    reader = threading.Thread(target=lambda: box.read(30.0, found))
     reader.start()
-    while not box._asleep:
+    while not box._rows_come:
         time.sleep(0.001)
     box.put(ROWS, hand_over=True)
     assert box.rows == 0  # he has got them
     reader.join()
-    assert read == [ROWS]
+    assert found == [ROWS]
 
 
 def test_nobody_is_waited_for_where_nobody_sleeps(
@@ -39,37 +45,48 @@ def test_nobody_is_waited_for_where_nobody_sleeps(
     monkeypatch.setattr(box._rows_taken, "wait", lambda wait: pytest.fail("he is waited for"))
     box.put(ROWS, hand_over=True)
     assert box.rows == 3
-    assert box.read(0.0) == ROWS
+    assert read(box, 0.0) == [ROWS]
 
 
-def test_a_reader_who_was_interrupted_is_not_waited_for(
+def test_a_reader_who_was_interrupted_is_waited_for_only_once(
     box: Outbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(wait: float | None) -> None:
+    def interrupted(waiter: threading.Lock, seconds: float) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(box._rows_come, "wait", interrupted)
+        patch.setattr(box._rows_come, "sleep", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            box.read(1.0)
+            box.read(1.0, [])
+    box.put(ROWS, hand_over=False)
     monkeypatch.setattr(box._rows_taken, "wait", lambda wait: pytest.fail("he is waited for"))
     box.put(ROWS, hand_over=True)
-    assert box.rows == 3
+    assert box.rows == 6
+
+
+def test_rows_that_are_given_back_come_before_others(box: Outbox) -> None:
+    box.put(ROWS, hand_over=False)
+    found = read(box, 0.0)
+    assert box.rows == 0
+    box.put(ROWS.slice(1), hand_over=False)
+    box.give_back(found)
+    assert (box.rows, found) == (5, [])
+    assert read(box, 0.0) == [pa.concat_tables([ROWS, ROWS.slice(1)])]
 
 
 def test_a_failure_comes_behind_the_rows_before_it(box: Outbox) -> None:
     box.put(ROWS, hand_over=False)
-    box.failure = OSError("no more room")
-    assert box.read(0.0) == ROWS
+    box.fail(OSError("no more room"))
+    assert read(box, 0.0) == [ROWS]
     with pytest.raises(OSError, match="no more room"):
-        box.read(0.0)
+        read(box, 0.0)
 
 
 def test_the_end_lets_a_reader_go_who_waits_for_ever(box: Outbox) -> None:
     box.finish()
-    reader = threading.Thread(target=lambda: box.read(0.0))
+    reader = threading.Thread(target=lambda: box.read(0.0, []))
     reader.start()
-    while not box._asleep:
+    while not box._rows_come:
         time.sleep(0.001)
     box.end()
     reader.join(30.0)

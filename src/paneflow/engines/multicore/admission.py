@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from paneflow.aggregates.counting import count
 from paneflow.aggregates.values import Kind, kind_of, plain_type, sortable_type
 from paneflow.engines.multicore.holding import Loop
+from paneflow.engines.multicore.interrupts import put_off
 from paneflow.errors import InputError
 from paneflow.slicing.columns import numbers_of, one_chunk
 from paneflow.slicing.times import FARTHEST, read_times, time_type
@@ -59,6 +60,8 @@ class Admission:
         self._learning = threading.Lock()
         self._in_ticks = False
         """Whether times come as they are kept."""
+        self._met: set[int] = set()
+        """How NumPy lays out the times that have come: for each there is a kernel."""
         self._growing: list[int] = []
         self._wide: list[int] = []
 
@@ -70,7 +73,7 @@ class Admission:
             return Admitted(None, None, 0)
         given, places = self._layouts.get(source, (None, None))
         if given is None or not batch.schema.equals(given):
-            with self._learning:
+            with put_off, self._learning:
                 return self._unusual(batch, source)
         if isinstance(batch, pa.Table):
             columns = range(batch.num_columns) if places is None else places
@@ -147,10 +150,18 @@ class Admission:
     def _latest(self, times: pa.Array) -> int:
         """The largest time; an error if one is too far from zero."""
         if self._in_ticks:
-            latest = int(_latest(len(times), numbers_of(times), FARTHEST))
+            ticks = numbers_of(times)
+            layout = ticks.flags.num
+            if layout in self._met:
+                latest = int(_latest(len(ticks), ticks, FARTHEST))
+            else:
+                with put_off:  # a kernel may be compiled
+                    latest = int(_latest(len(ticks), ticks, FARTHEST))
+                    self._met.add(layout)
             if latest <= FARTHEST:
                 return latest
-        values, _ = read_times(pa.table({self._query.time: times}), self._query.time)
+        with put_off:
+            values, _ = read_times(pa.table({self._query.time: times}), self._query.time)
         return int(values.max())
 
 

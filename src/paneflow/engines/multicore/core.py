@@ -9,6 +9,9 @@ stops, pushing waits.
 
 Nothing here knows the `Stream` that a user holds, so that a stream which nobody holds any more
 can be collected, and ends its thread.
+
+Those who push and read may be interrupted at any moment: what they change they change in sections
+that cannot be (`interrupts.py`), and they wait outside of them.
 """
 
 from __future__ import annotations
@@ -16,14 +19,18 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from paneflow.aggregates.values import kind_of
+from paneflow.engines.multicore.admission import Admitted
 from paneflow.engines.multicore.collector import Collector
 from paneflow.engines.multicore.contract import Pauses, Strategy
+from paneflow.engines.multicore.forks import forks
 from paneflow.engines.multicore.front import Arrival, Front
+from paneflow.engines.multicore.interrupts import Waiters, put_off
 from paneflow.engines.multicore.metrics import Histogram, StreamMetrics
 from paneflow.engines.multicore.outbox import Outbox
 from paneflow.engines.multicore.passing import NEVER, Passing
@@ -57,6 +64,11 @@ PATIENCE = 10.0
 class Core:
     """A running stream."""
 
+    # Made by the thread, as it begins: that may take long, and must not be interrupted.
+    _front: Front
+    _collector: Collector
+    _strategy: Strategy
+
     def __init__(
         self,
         query: Query,
@@ -66,12 +78,9 @@ class Core:
         sources: int,
         pauses: Pauses | None,
     ) -> None:
-        kinds = {name: kind_of(type_, name) for name, type_ in query.types(schema).items()}
+        self._asked = query, schema, strategy, workers, sources, pauses
         self._lateness = query.lateness.value
-        self._front = Front(query, schema, sources)
-        self._collector = Collector(query, schema, self._front.keys)
         self._passing = Passing(query)
-        self._strategy = strategy(query, kinds, workers, pauses)
         self._latency = Histogram()
         self._alone = strategy is Single
         self._longest = STEP if self._alone else SHORT_STEP
@@ -82,45 +91,62 @@ class Core:
         self._error: BaseException | None = None
         """What has gone wrong in a thread that pushes."""
         self._work_comes = threading.Condition(self._lock)
-        self._room_comes = threading.Condition(self._lock)
+        self._room_comes = Waiters(self._lock)
+        self._ending = Waiters(self._lock)
         self._outbox = Outbox(self._lock, self._work_comes)
         self._wanted = 0
         """Events that the thread waits for; 0 if it waits for none."""
         self._arrivals: deque[Arrival] = deque()
         self._waiting = 0
-        self._pushed = self._taken = self._given = 0
-        self._finishing = self._closing = self._abandoned = False
+        self._pushed = self._timeless = self._taken = self._given = 0
+        self._ready = self._finishing = self._closing = self._abandoned = False
+        self._forks = forks.count
         self._thread = threading.Thread(target=self._run, name="paneflow-stream", daemon=True)
         self._thread.start()
 
     # The side of those who push.
 
-    def push(
-        self, source: int, batch: pa.RecordBatch, places: list[int] | None, latest: int
-    ) -> None:
-        """Take a push in, a piece at a time; waits while too much is ahead of the thread."""
+    def push(self, source: int, admitted: Admitted) -> None:
+        """Take a push in, wholly or not at all; waits while too much is ahead of the thread."""
         arrived = time.perf_counter()
-        due = self._strategy.due(latest - self._lateness)
+        while True:
+            with put_off:
+                with self._lock:
+                    has_room = self._has_room(admitted)
+                    waiter = None if has_room else self._room_comes.enrol()
+                    mine = has_room and self._take_in(source, admitted, arrived)
+                if mine:
+                    self._work_here()
+                if waiter is None:
+                    self._turns.left = time.perf_counter()
+                    return
+            self._wait_for_room(waiter, arrived)
+
+    def _take_in(self, source: int, admitted: Admitted, arrived: float) -> bool:
+        """Add a push to what waits for the thread; whether this thread shall work on it."""
+        batch, places, timeless, latest = admitted
+        assert batch is not None
         rows = batch.num_rows
-        for start in range(0, rows, PIECE):
-            piece = batch if rows <= PIECE else batch.slice(start, PIECE)
-            n = piece.num_rows
-            with self._lock:
-                self._await_room(n)
-                self._arrivals.append(Arrival(source, piece, places, n, arrived, due))
-                self._waiting += n
-                self._pushed += n
-                mine = self._can_work_here(arrived, due) and self._turns.lock.acquire(False)
-                # A wake-up costs more than a small push: the thread says when it wants one.
-                if not mine:
-                    first_due = due and self._turns.due is None
-                    if first_due:
-                        self._turns.due = arrived
-                    if self._wanted and (first_due or self._wanted <= self._waiting):
-                        self._work_comes.notify()
-            if mine:
-                self._work_here()
-        self._turns.left = time.perf_counter()
+        due = self._strategy.due(latest - self._lateness)
+        if rows <= PIECE:
+            self._arrivals.append(Arrival(source, batch, places, rows, arrived, due))
+        else:
+            self._arrivals.extend(
+                Arrival(source, piece, places, piece.num_rows, arrived, due)
+                for piece in _pieces(batch)
+            )
+        self._waiting += rows
+        self._pushed += rows
+        self._timeless += timeless
+        if self._can_work_here(arrived, due) and self._turns.lock.acquire(False):
+            return True
+        # A wake-up costs more than a small push: the thread says when it wants one.
+        first_due = due and self._turns.due is None
+        if first_due:
+            self._turns.due = arrived
+        if self._wanted and (first_due or self._wanted <= self._waiting):
+            self._work_comes.notify()
+        return False
 
     def _can_work_here(self, arrived: float, due: bool) -> bool:
         return (
@@ -149,7 +175,7 @@ class Core:
 
     def end_source(self, source: int) -> None:
         """Let a source hold the watermark back no longer."""
-        with self._lock:
+        with put_off, self._lock:
             self.check()
             self._turns.due = now = time.perf_counter()
             self._arrivals.append(Arrival(source, None, None, 0, now, True))
@@ -159,36 +185,45 @@ class Core:
         """Raise what the stream has failed with."""
         self._outbox.check()
 
-    def _await_room(self, n: int) -> None:
-        since = None
-        while True:
-            self.check()
-            if self._closing or self._abandoned:
-                raise PaneflowError(
-                    "the stream was closed while a push was waiting: what was not taken in is "
-                    "lost; open another one with query.open()"
-                )
-            if self._waiting + n <= MOST_WAITING:
-                return
-            since = since or time.monotonic()
-            self._room_comes.wait(0.5)
-            stuck = self._outbox.full and not self._outbox.read_elsewhere
-            if stuck and time.monotonic() - since > PATIENCE:
-                raise UnsupportedError(
-                    f"{self._outbox.rows} rows wait to be read, and no other thread reads them, so "
-                    f"pushing would wait forever: call stream.results() between pushes, or read "
-                    f"them in another thread"
-                )
+    def _has_room(self, admitted: Admitted) -> bool:
+        """Whether a push can be taken now; one that is larger than all room waits for all of it."""
+        self.check()
+        if self._closing or self._abandoned:
+            raise PaneflowError(
+                "the stream was closed while a push was waiting: nothing of the push was taken in; "
+                "open another one with query.open()"
+            )
+        if self._waiting == 0:
+            return self._ready
+        assert admitted.batch is not None
+        return bool(self._waiting + admitted.batch.num_rows <= MOST_WAITING)
+
+    def _wait_for_room(self, waiter: threading.Lock, since: float) -> None:
+        self._room_comes.sleep(waiter, 0.5)
+        stuck = self._outbox.full and not self._outbox.read_elsewhere
+        if stuck and time.perf_counter() - since > PATIENCE:
+            raise UnsupportedError(
+                f"{self._outbox.rows} rows wait to be read, and no other thread reads them, so "
+                f"pushing would wait forever: call stream.results() between pushes, or read "
+                f"them in another thread"
+            )
 
     # The side of those who read.
 
-    def read(self, wait: float) -> pa.Table | None:
-        """Rows that can be read; waits so long for the first. None: there are none, now or ever."""
-        return self._outbox.read(wait)
+    def read(self, wait: float, into: list[pa.Table]) -> None:
+        """Put rows that can be read into a list; waits so long for the first.
+
+        It stays empty if there are none, now or ever.
+        """
+        self._outbox.read(wait, into)
+
+    def give_back(self, tables: list[pa.Table]) -> None:
+        """Take rows back that a reader was not given."""
+        self._outbox.give_back(tables)
 
     def finish(self) -> None:
         """No more events will come."""
-        with self._lock:
+        with put_off, self._lock:
             self.check()
             self._finishing = True
             self._work_comes.notify()
@@ -196,26 +231,42 @@ class Core:
 
     def close(self) -> None:
         """Work on what was pushed, keep the rows that are final by it, and end."""
-        with self._lock:
+        with put_off, self._lock:
             self._closing = True
             self._work_comes.notify()
-            self._room_comes.notify_all()
-        self._thread.join()
+            self._room_comes.wake()
 
     def abandon(self) -> None:
         """End at once."""
-        with self._lock:
+        if self._forks != forks.count:  # the thread, and perhaps the lock, belong to the parent
+            return
+        with put_off, self._lock:
             self._abandoned = True
             self._work_comes.notify()
-            self._room_comes.notify_all()
+            self._room_comes.wake()
+
+    def await_end(self) -> None:
+        """Return when all threads have ended."""
+        while True:
+            with put_off, self._lock:
+                if self._outbox.ended:
+                    break
+                waiter = self._ending.enrol()
+            self._ending.sleep(waiter)
+        # `Thread.join` takes a thread for ended when an interrupt has come while it waited.
+        with put_off:
+            self._thread.join()
 
     def metrics(self, timeless: int) -> StreamMetrics:
         """The stream as it is now."""
+        if not self._ready:
+            nothing = self._latency.latency()
+            return StreamMetrics(0, 0, timeless, 0, 0, 0, 0, None, nothing, ())
         watermark = self._front.watermark
         return StreamMetrics(
             pushed=self._pushed,
             late=self._front.late,
-            timeless=timeless,
+            timeless=timeless + self._timeless,
             waiting=self._waiting,
             held=self._front.held,
             withheld=self._collector.held,
@@ -229,16 +280,29 @@ class Core:
 
     def _run(self) -> None:
         try:
+            self._begin()
             self._work()
         except BaseException as error:
             self._fail(error)
         finally:
-            self._strategy.stop()
+            if self._ready:
+                self._strategy.stop()
             with self._lock:
                 self._arrivals.clear()
                 self._waiting = 0
-                self._room_comes.notify_all()
+                self._room_comes.wake()
+                self._ending.wake()
                 self._outbox.end()
+
+    def _begin(self) -> None:
+        query, schema, strategy, workers, sources, pauses = self._asked
+        kinds = {name: kind_of(type_, name) for name, type_ in query.types(schema).items()}
+        self._front = Front(query, schema, sources)
+        self._collector = Collector(query, schema, self._front.keys)
+        self._strategy = strategy(query, kinds, workers, pauses)
+        with self._lock:
+            self._ready = True
+            self._room_comes.wake()
 
     def _work(self) -> None:
         while True:
@@ -290,7 +354,7 @@ class Core:
                 rows += taken[-1].rows
             self._waiting -= rows
             self._turns.due = next((a.arrived for a in self._arrivals if a.due), None)
-            self._room_comes.notify_all()
+            self._room_comes.wake()
         return taken
 
     def _left_to_others(self) -> bool:
@@ -363,6 +427,16 @@ class Core:
 
     def _fail(self, error: BaseException) -> None:
         """Keep what was final before, then tell everybody."""
+        if self._ready:
+            self._keep()
+        if not isinstance(error, PaneflowError):
+            failure = PaneflowError(f"the stream failed with {type(error).__name__}: {error}")
+            failure.__cause__ = error
+            error = failure
+        self._outbox.fail(error)
+
+    def _keep(self) -> None:
+        """Make readable what was final before a failure."""
         quiet = time.monotonic() + 0.05
         while time.monotonic() < quiet:
             rows = self._strategy.take()
@@ -371,8 +445,9 @@ class Core:
                 quiet = time.monotonic() + 0.05
             time.sleep(0.005)
         self._gather()
-        if not isinstance(error, PaneflowError):
-            failure = PaneflowError(f"the stream failed with {type(error).__name__}: {error}")
-            failure.__cause__ = error
-            error = failure
-        self._outbox.failure = error
+
+
+def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """A long batch in pieces that are taken in at once."""
+    for start in range(0, batch.num_rows, PIECE):
+        yield batch.slice(start, PIECE)

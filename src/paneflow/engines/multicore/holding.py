@@ -38,14 +38,14 @@ class Loop:
         """Types of arguments for which both are compiled."""
 
     def __call__(self, steps: int, *arguments: Any) -> Any:
-        if steps > FEW:
-            return self._long(*arguments)
-        result = self._short(*arguments)
-        if len(self._short.overloads) > self._known:
+        loop = self._long if steps > FEW else self._short
+        result = loop(*arguments)
+        if len(loop.overloads) > self._known:
             # A stream that has just waited for one shall not wait for the other in the middle.
-            for signature in self._short.signatures:
+            for signature in loop.signatures:
                 self._long.compile(signature)
-            self._known = len(self._short.overloads)
+                self._short.compile(signature)
+            self._known = len(loop.overloads)
         return result
 
 

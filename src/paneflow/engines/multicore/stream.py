@@ -6,6 +6,7 @@ strategy, the number of workers, and the way in which events were cut into batch
 
 from __future__ import annotations
 
+import os
 import threading
 import weakref
 from collections.abc import Iterator
@@ -19,6 +20,8 @@ from paneflow.engines.multicore.admission import Admission
 from paneflow.engines.multicore.auto import StreamPlan, choose, without_partial
 from paneflow.engines.multicore.contract import Pauses
 from paneflow.engines.multicore.core import Core
+from paneflow.engines.multicore.forks import forks
+from paneflow.engines.multicore.interrupts import Waiters, put_off
 from paneflow.engines.multicore.metrics import Histogram, StreamMetrics
 from paneflow.errors import InputError, PaneflowError, QueryError
 
@@ -62,9 +65,11 @@ class Stream:
         self._admission = Admission(self._query)
         self._timeless = 0
         self._state = "open"
-        self._beginning = threading.Lock()
-        self._begun = threading.Event()
-        """Set once there is something to wait for, or there never will be."""
+        self._lock = threading.RLock()
+        self._begun = Waiters(self._lock)
+        """Those who wait until there is something to wait for, or there never will be."""
+        self._process = os.getpid()
+        self._forks = forks.count
         self._core: Core | None = None
         kinds = {c: kind_of(pa.float64(), c) for a in query.aggregates.values() for c in a.columns}
         self._plan = choose(self._query, kinds, workers, strategy)[1]
@@ -82,18 +87,20 @@ class Stream:
         self._check_open("push")
         self._check_source(source)
         admitted = self._admission.admit(batch, source)
-        self._timeless += admitted.timeless
         if admitted.batch is not None and admitted.batch.num_rows:
             core = self._core if self._core is not None else self._running()
-            core.push(source, admitted.batch, admitted.places, admitted.latest)
+            core.push(source, admitted)
+        else:
+            self._timeless += admitted.timeless
 
     def end_source(self, source: int) -> None:
         """Say that a source will bring no more, so that it holds nothing back."""
         self._check_open("end_source")
         self._check_source(source)
-        self._ended_sources.add(source)
-        if self._core is not None:
-            self._core.end_source(source)
+        with put_off, self._lock:
+            self._ended_sources.add(source)
+            if self._core is not None:
+                self._core.end_source(source)
 
     def results(self, wait: float = 0.0) -> Iterator[pa.Table]:
         """The rows that are final so far, as tables, in order: (end, window, seq, key).
@@ -101,41 +108,59 @@ class Stream:
         It ends when there are no more at the moment; `wait` lets it wait so many seconds for the
         next. After `finish` it gives everything that is left, and ends with the stream.
         """
+        self._check_process()
         number = isinstance(wait, int | float | np.integer | np.floating)
         if isinstance(wait, bool) or not number or not wait >= 0:
             raise QueryError(f"wait must be a number of seconds from 0 on, not {wait!r}")
         return self._results(min(float(wait), threading.TIMEOUT_MAX))
 
     def _results(self, wait: float) -> Iterator[pa.Table]:
-        if self._state == "open":
-            self._begun.wait(wait)
-        while self._core is not None:
-            rows = self._core.read(wait)
-            if rows is None:
-                return
-            yield self._admission.as_given(rows)
+        self._await_begin(wait)
+        # An interrupt may come between any two lines here. Rows stay in `taken` until the reader
+        # has them: it is then that `yield` returns, or raises.
+        taken: list[pa.Table] = []
+        try:
+            while self._core is not None:
+                self._core.read(wait, taken)
+                if not taken:
+                    return
+                rows = self._admission.as_given(taken[0])
+                try:
+                    yield rows
+                finally:
+                    taken.clear()
+        finally:
+            if taken and self._core is not None:
+                self._core.give_back(taken)
 
     def finish(self) -> None:
         """Say that no more events will come: everything closes, and `results` gives it."""
+        self._check_process()
         if self._state == "finished":
             return
         self._check_open("finish")
-        self._state = "finished"
-        self._begun.set()
-        if self._core is not None:
-            for source in set(range(self._sources)) - self._ended_sources:
-                self._core.end_source(source)
-            self._core.finish()
+        with put_off, self._lock:
+            self._state = "finished"
+            self._begun.wake()
+            if self._core is not None:
+                for source in set(range(self._sources)) - self._ended_sources:
+                    self._core.end_source(source)
+                self._core.finish()
 
     def close(self) -> None:
         """End the threads. Rows that were final by what was pushed can still be read."""
+        self._check_process()
+        with put_off, self._lock:
+            self._state = "closed"
+            self._begun.wake()
+            if self._core is not None:
+                self._core.close()
         if self._core is not None:
-            self._core.close()
-        self._state = "closed"
-        self._begun.set()
+            self._core.await_end()
 
     def metrics(self) -> StreamMetrics:
         """What the stream has done so far, as a whole and by processing unit."""
+        self._check_process()
         if self._core is None:
             nothing = Histogram().latency()
             return StreamMetrics(0, 0, self._timeless, 0, 0, 0, 0, None, nothing, ())
@@ -145,31 +170,58 @@ class Stream:
         return self
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
-        if error is not None and self._core is not None:
+        if self._forks != forks.count:  # the threads have stayed with the parent
+            return
+        try:
+            if error is not None:
+                self._abandon()
+            self.close()
+        except BaseException:  # an interrupt: leave at once
+            self._abandon()
+            raise
+
+    def _abandon(self) -> None:
+        if self._core is not None:
             self._core.abandon()
-        self.close()
 
     def _running(self) -> Core:
         """The stream's inside, which begins with the first events: only then are types known."""
-        with self._beginning:
-            if self._core is None:
-                self._core = self._begin()
-                self._begun.set()
-        return self._core
-
-    def _begin(self) -> Core:
         schema = self._admission.schema
         assert schema is not None
         kinds = {n: kind_of(type_, n) for n, type_ in self._query.types(schema).items()}
-        strategy, self._plan = choose(self._query, kinds, self._workers, self._strategy)
-        core = Core(self._query, schema, strategy, self._workers, self._sources, self._pauses)
-        # The thread holds the inside and not the stream, so a dropped stream ends it.
-        weakref.finalize(self, core.abandon)
-        for source in self._ended_sources:
-            core.end_source(source)
-        return core
+        with put_off, self._lock:
+            self._check_open("push")
+            strategy, plan = choose(self._query, kinds, self._workers, self._strategy)
+            if self._core is None:
+                self._plan = plan
+                core = Core(
+                    self._query, schema, strategy, self._workers, self._sources, self._pauses
+                )
+                # The thread holds the inside and not the stream, so a dropped stream ends it.
+                weakref.finalize(self, core.abandon)
+                for source in self._ended_sources:
+                    core.end_source(source)
+                self._core = core
+                self._begun.wake()
+            return self._core
+
+    def _await_begin(self, wait: float) -> None:
+        """Wait so long for the first events."""
+        with put_off, self._lock:
+            if self._core is not None or self._state != "open" or wait <= 0:
+                return
+            waiter = self._begun.enrol()
+        self._begun.sleep(waiter, wait)
+
+    def _check_process(self) -> None:
+        if self._forks != forks.count:
+            raise PaneflowError(
+                f"this stream was opened in process {self._process}, and its threads have stayed "
+                f"there when this one was forked: open another one here with query.open()"
+            )
 
     def _check_open(self, what: str) -> None:
+        self._check_process()
         if self._core is not None:
             self._core.check()
         if self._state != "open":
