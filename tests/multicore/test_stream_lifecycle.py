@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import threading
 import time
 import traceback
@@ -99,6 +100,9 @@ def test_a_stream_may_be_closed_before_anything_was_pushed() -> None:
         stream.push(events(0, 10))
 
 
+TOLD = "processing unit|the function raised"
+
+
 def brittle(values: Any) -> float:
     if values.max() >= 500:
         raise ArithmeticError("no windows beyond 500, please")
@@ -123,12 +127,12 @@ def test_a_failing_function_shows_its_traceback_and_keeps_final_rows(
             stream.finish()
             rows += [end for t in stream.results() for end in t["end"].to_pylist()]
         shown = "".join(traceback.format_exception(caught.value))
-        assert "processing unit" in str(caught.value)
+        assert re.search(TOLD, str(caught.value))
         assert "in brittle" in shown
         assert "no windows beyond 500, please" in shown
-        with pytest.raises(pf.PaneflowError, match="processing unit"):
+        with pytest.raises(pf.PaneflowError, match=TOLD):
             stream.push(events(2000, 2010))
-        with pytest.raises(pf.PaneflowError, match="processing unit"):
+        with pytest.raises(pf.PaneflowError, match=TOLD):
             for table in stream.results():
                 rows += table["end"].to_pylist()
     assert rows == list(range(10, rows[-1] + 1, 10))
@@ -143,11 +147,11 @@ def test_a_failure_is_told_to_readers_while_threads_are_still_ending(
     query = pf.Query(W.tumbling(10), {"a": A.apply(brittle, "t")}, time="t")
     with query.open() as stream:
         stream.push(events(0, 600))
-        with pytest.raises(pf.PaneflowError, match="processing unit"):
+        with pytest.raises(pf.PaneflowError, match=TOLD):
             for start in range(600, 10_000, 10):
                 stream.push(events(start, start + 10))
                 time.sleep(0.001)
-        with pytest.raises(pf.PaneflowError, match="processing unit"):
+        with pytest.raises(pf.PaneflowError, match=TOLD):
             list(stream.results())
         let_end.set()
 
