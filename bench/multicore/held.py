@@ -52,8 +52,9 @@ class Holding:
     strategies: tuple[str, ...] = ("single",)
     lateness: int = 0
     sources: int = 1
-    keys: int | None = 100
-    """None: every event has a key of its own."""
+    keys: int = 100
+    lonely: bool = False
+    """Every other event has a key of its own, which is never seen again."""
     spread: int = 0
     """Ticks by which events come out of order."""
 
@@ -79,20 +80,24 @@ HOLDINGS = (
         ("single", *WORKERS),
     ),
     Holding("count, one key", [W.count(LONG)], A.sum("v"), EVERY, keys=1),
-    Holding("count, keys that close", [W.count(3)], A.sum("v"), EVERY, keys=400_000),
+    Holding("count, many keys", [W.count(5)], A.sum("v"), EVERY, keys=10, lonely=True),
     Holding("count, median", [W.count(LONG)], A.median("v"), ("single", *WORKERS)),
     Holding("session, sum", [W.session(LONG)], A.sum("v"), ("single", "agnostic")),
     Holding("session, median", [W.session(LONG)], A.median("v"), ("single", "agnostic")),
     Holding(
-        "sessions that close", [W.session(10**5)], A.sum("v"), ("single", "agnostic"), keys=10**6
+        "sessions, many keys",
+        [W.session(500), W.session(LONG)],
+        A.sum("v"),
+        ("single", "agnostic"),
+        lonely=True,
     ),
     Holding("slide_by_tuple", [W.slide_by_tuple(LONG, LONG)], A.sum("v"), ("single", "agnostic")),
     Holding("slide_by_time", [W.slide_by_time(LONG, LONG)], A.sum("v"), ("single", "agnostic")),
     Holding("delta", [W.delta("t", LONG, LONG)], A.sum("v"), ("single", "agnostic")),
     Holding("punctuation", [W.punctuation("mark")], A.sum("v"), ("single", *WORKERS)),
-    Holding("many keys, sum", [SHORT, W.tumbling(LONG)], A.sum("v"), EVERY, keys=None),
-    Holding("many keys, median", [W.tumbling(LONG)], A.median("v"), ("single",), keys=None),
-    Holding("many keys, delta", [W.delta("t", LONG, LONG)], A.sum("v"), ("single",), keys=None),
+    Holding("many keys, sum", [SHORT, W.tumbling(LONG)], A.sum("v"), EVERY, lonely=True),
+    Holding("many keys, median", [W.tumbling(LONG)], A.median("v"), ("single",), lonely=True),
+    Holding("many keys, delta", [W.delta("t", 1000, 1000)], A.sum("v"), ("single",), lonely=True),
 )
 
 
@@ -133,7 +138,9 @@ def events(holding: Holding, start: int, end: int) -> pa.RecordBatch:
     rng = np.random.default_rng(start)
     n = end - start
     t = np.arange(start, end)
-    key = t if holding.keys is None else rng.integers(0, holding.keys, n)
+    key = rng.integers(0, holding.keys, n)
+    if holding.lonely:
+        key[::2] = holding.keys + t[::2]
     return pa.record_batch(
         {
             "t": t - rng.integers(0, holding.spread + 1, n) if holding.spread else t,

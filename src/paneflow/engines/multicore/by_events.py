@@ -55,8 +55,6 @@ class ByEvents:
 
     def advance(self, watermark: int, arrived: float) -> list[Rows]:
         """The windows that are final at the watermark."""
-        if watermark == NEVER:
-            return []
         found = [finder.advance(watermark) for finder in self._finders]
         return [self._answered(each, arrived) for each in found if each is not None]
 

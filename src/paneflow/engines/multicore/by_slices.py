@@ -148,12 +148,12 @@ class BySlices:
         found = _cut(t, offsets, self._edges, begins, starts, keys)
         edges = np.append(begins[:found], n)
         key = keys[:found] if distinct is None else distinct[keys[:found]]
-        presences = {c: _presence(c, arranged) for c in self._counted}
+        presences = {c: presence_of(c, arranged) for c in self._counted}
         partials = {}
         for operator in self._operators:
             presence = presences.get(column_set(operator.columns))
             if presence is None:
-                presence = _presence(operator.columns, arranged)
+                presence = presence_of(operator.columns, arranged)
             inputs = [
                 presence.keep(t if i.column == TIME else arranged.form(i.column, i.form))
                 for i in operator.inputs
@@ -279,7 +279,8 @@ def _together(blocks: list[Block]) -> Block:
     return Block(key, np.concatenate([b.start for b in blocks]), counts, partials)
 
 
-def _presence(columns: tuple[str, ...], arranged: Arranged) -> Presence:
+def presence_of(columns: tuple[str, ...], arranged: Arranged) -> Presence:
+    """Which events have a value in all of some columns."""
     masks = [m for m in map(arranged.valid, columns) if m is not None]
     return Presence(np.logical_and.reduce(masks) if masks else None)
 

@@ -1,7 +1,7 @@
 """One worker: slices and windows are made by the very thread that puts events in order.
 
 There is nobody to hand over to, so nothing is handed over. Time windows of aggregates with
-partials of fixed size go by slices, and so do sessions; all else goes by events.
+partials of fixed size go by slices, sessions of them by cells, and all else by events.
 """
 
 from __future__ import annotations
@@ -11,17 +11,15 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-import pyarrow as pa
 
 from paneflow.aggregates.aggregate import Kinds
 from paneflow.engines.multicore.by_events import ByEvents
+from paneflow.engines.multicore.by_sessions import BySessions, foldable
 from paneflow.engines.multicore.by_slices import BySlices, sliceable
-from paneflow.engines.multicore.by_table import ByTable
 from paneflow.engines.multicore.contract import Batch, Pauses, Rows, Strategy, UnitMetrics
 from paneflow.engines.multicore.front import Events
 from paneflow.engines.multicore.passing import FOREVER, NEVER, Passing, no_rows
 from paneflow.errors import PaneflowError
-from paneflow.slicing.layout import not_sliceable
 from paneflow.windows import Session, Sliding
 
 if TYPE_CHECKING:
@@ -41,68 +39,59 @@ class OpenStream:
         if timed and not sliceable(query.with_windows(timed), kinds):
             timed = {}
         others = {n: w for n, w in query.windows.items() if n not in timed}
+        folded = {n: w for n, w in others.items() if isinstance(w, Session)}
+        if not foldable(query, kinds):
+            folded = {}
+        others = {n: w for n, w in others.items() if n not in folded}
         self._by_slices = (
             BySlices(query.with_windows(timed), kinds, self._labels) if timed else None
         )
-        self._others = query.with_windows(others) if others else None
-        self._by_table: ByTable | None = None
-        self._by_events: ByEvents | None = None
-        self._settled: tuple[BySlices | None, ByTable | None] = (None, None)
+        self._by_sessions = [
+            BySessions(query, kinds, self._labels[n], w) for n, w in folded.items()
+        ]
+        self._by_events = ByEvents(query.with_windows(others), self._labels) if others else None
+        self._settled: BySlices | None = None
         self.settle()
 
     @property
     def held(self) -> int:
-        """How many slices and events are remembered."""
-        every = (self._by_slices, self._by_table, self._by_events)
+        """How many slices, sessions and events are remembered."""
+        every = (self._by_slices, *self._by_sessions, self._by_events)
         return sum(each.held for each in every if each is not None)
 
     def settle(self) -> None:
         """What has been taken and given out stays so."""
-        by_slices = None if self._by_slices is None else self._by_slices.copy()
-        by_table = None if self._by_table is None else self._by_table.copy()
-        self._settled = by_slices, by_table
-        if self._by_events is not None:
-            self._by_events.settle()
+        self._settled = None if self._by_slices is None else self._by_slices.copy()
+        for each in (*self._by_sessions, self._by_events):
+            if each is not None:
+                each.settle()
 
     def undo(self) -> None:
         """As it was when it was settled."""
-        self._by_slices, self._by_table = self._settled
-        if self._by_events is not None:
-            self._by_events.undo()
-        self.settle()
+        self._by_slices = None if self._settled is None else self._settled.copy()
+        for each in (*self._by_sessions, self._by_events):
+            if each is not None:
+                each.undo()
 
     def take(self, events: Events) -> None:
         """Take events in, in total order."""
-        if self._others is not None:
-            self._open_others(self._others, events.given.schema)
-        for each in (self._by_slices, self._by_table, self._by_events):
+        for each in (self._by_slices, *self._by_sessions, self._by_events):
             if each is not None:
                 each.take(events)
 
-    def _open_others(self, query: Query, schema: pa.Schema) -> None:
-        """Sessions go by slices if they can, all else by events: the columns' types decide."""
-        sliced = {n: w for n, w in query.windows.items() if isinstance(w, Session)}
-        if sliced and not_sliceable(query.with_windows(sliced), schema) is not None:
-            sliced = {}
-        others = {n: w for n, w in query.windows.items() if n not in sliced}
-        if sliced:
-            self._by_table = ByTable(query.with_windows(sliced), self._labels, schema)
-        if others:
-            self._by_events = ByEvents(query.with_windows(others), self._labels)
-        self._others = None
-        self.settle()
-
     def advance(self, watermark: int, arrived: float) -> list[Rows]:
         """The windows that are final at a watermark."""
-        rows = [
+        if watermark == NEVER:
+            return []
+        found = [
             each.advance(watermark, arrived)
-            for each in (self._by_slices, self._by_table)
+            for each in (self._by_slices, *self._by_sessions)
             if each is not None
         ]
-        found = [some for some in rows if some is not None]
+        rows = [some for some in found if some is not None]
         if self._by_events is not None:
-            found += self._by_events.advance(watermark, arrived)
-        return found
+            rows += self._by_events.advance(watermark, arrived)
+        return rows
 
 
 class Single(Strategy):

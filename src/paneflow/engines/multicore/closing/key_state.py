@@ -16,16 +16,25 @@ FEWEST = 1024
 
 
 class Grown:
-    """A row of numbers that grows at its end; `values` has room behind what was put."""
+    """A row of numbers, or of rows of them, that grows at its end.
 
-    def __init__(self, dtype: Any = np.int64) -> None:
-        self.values: Array = np.empty(FEWEST, dtype)
+    `values` has room behind what was put.
+    """
+
+    def __init__(self, dtype: Any = np.int64, width: tuple[int, ...] = ()) -> None:
+        self.values: Array = np.empty((FEWEST, *width), dtype)
+
+    @classmethod
+    def like(cls, column: Array) -> Grown:
+        """For values of the same type."""
+        return cls(column.dtype, column.shape[1:])
 
     def put(self, at: int, numbers: Array) -> None:
         """Write numbers from a place on."""
         end = at + len(numbers)
         if end > len(self.values):
-            grown = np.empty(max(end, 2 * len(self.values)), self.values.dtype)
+            room = max(end, 2 * len(self.values))
+            grown = np.empty((room, *self.values.shape[1:]), self.values.dtype)
             grown[:at] = self.values[:at]
             self.values = grown
         self.values[at:end] = numbers
@@ -34,7 +43,8 @@ class Grown:
         """Close up what is chosen among the first."""
         self.put(len(chosen), self.values[:0])
         kept = self.values[: len(chosen)][chosen]
-        self.values = np.empty(max(FEWEST, 2 * len(kept)), self.values.dtype)
+        room = max(FEWEST, 2 * len(kept))
+        self.values = np.empty((room, *kept.shape[1:]), kept.dtype)
         self.values[: len(kept)] = kept
 
 
