@@ -52,11 +52,11 @@ class Pieces:
             at = to
         return taken[0] if len(taken) == 1 else pa.concat_batches(taken)
 
-    def join(self) -> None:
-        """Let there be few batches, behind those that are long enough."""
+    def join(self, longest: int) -> None:
+        """Let there be few batches, of some length at most."""
         while len(self.batches) > 1:
             before, last = self.batches[-2:]
-            if before.num_rows + last.num_rows > PIECE or before.num_rows >= 2 * last.num_rows:
+            if before.num_rows + last.num_rows > longest or before.num_rows >= 2 * last.num_rows:
                 return
             self.batches[-2:] = [pa.concat_batches([before, last])]
             self.starts.pop()
@@ -159,7 +159,7 @@ class EventLog:
     def settle(self, users: Sequence[Slots]) -> None:
         """What was added stays; what nobody needs is dropped, when there is much of it."""
         self._last.settle()
-        self._pieces.join()
+        self._pieces.join(PIECE)
         if self.end > 2 * self._live + SPARE:
             self._close_up(users)
         self._settled = self.end

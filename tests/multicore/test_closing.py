@@ -1,0 +1,174 @@
+"""Windows of one worker and of agnostic workers: found from what comes, and nothing else."""
+
+from __future__ import annotations
+
+import random
+import time
+import tracemalloc
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import paneflow as pf
+from bench.multicore import held
+from paneflow import aggregates as A, windows as W
+from paneflow.aggregates.values import Kind, kind_of
+from paneflow.engines.multicore import by_sessions, passing
+from paneflow.engines.multicore.auto import without_partial
+from paneflow.engines.multicore.closing import event_log
+from paneflow.engines.multicore.collector import Collector
+from paneflow.engines.multicore.front import Events
+from paneflow.engines.multicore.keys import KeyCodes
+from paneflow.engines.multicore.passing import FOREVER, no_rows
+from paneflow.engines.multicore.single import OpenStream
+from paneflow.slicing.columns import read_column
+from paneflow.slicing.times import read_times
+from tests.multicore.stream_cases import check, draw_stream
+from tests.properties.cases import draw_case
+from tests.properties.compare import assert_same_rows
+
+
+@pytest.fixture
+def dropping(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What no window needs is dropped at once, and the rest gets new places all the time."""
+    for module in (event_log, by_sessions, passing):
+        monkeypatch.setattr(module, "SPARE", 0)
+    monkeypatch.setattr(event_log, "PIECE", 3)
+
+
+@pytest.mark.filterwarnings("ignore::paneflow.aggregates.defined.SlowAggregateWarning")
+@pytest.mark.usefixtures("dropping")
+@pytest.mark.parametrize("strategy", ["auto", "active", "agnostic"])
+@pytest.mark.parametrize("seed", range(12))
+def test_dropping_events_changes_no_row(strategy: str, seed: int) -> None:
+    r = random.Random(f"dropping {seed}")
+    case = draw_stream(r, most=80)
+    try:
+        check(case, r, strategy, 1 if strategy == "auto" else 2)
+    except pf.UnsupportedError as error:
+        assert strategy != "auto"
+        assert "cannot answer this query" in str(error)
+
+
+class Opened:
+    """Open windows without a stream around them."""
+
+    def __init__(self, query: pf.Query, table: pa.Table) -> None:
+        self.query = query
+        names = [query.time, *query.key, *(c for w in query.windows.values() for c in w.columns)]
+        names += [c for a in query.aggregates.values() for c in a.columns]
+        table = table.select(list(dict.fromkeys(names)))
+        self.keys = KeyCodes(query.key, table.schema)
+        kinds = {name: kind_of(type_, name) for name, type_ in query.types(table.schema).items()}
+        self.windows = OpenStream(query, kinds)
+        self.collector = Collector(query, table.schema, self.keys)
+        self._read = {
+            c
+            for each in (*query.windows.values(), *query.aggregates.values())
+            for c in each.columns
+            if kind_of(table.schema.field(c).type, c) is not Kind.TEXT
+        }
+        self.table = table
+
+    def events(self, table: pa.Table) -> Events:
+        """Some of the events, all final."""
+        (batch,) = table.select(self.table.column_names).combine_chunks().to_batches()
+        read = {name: read_column(table, name) for name in self._read}
+        t, _ = read_times(table, self.query.time)
+        key = self.keys.encode(batch)
+        return Events(key, t, {}, {}, 0.0, given=batch, read=read, keys=self.keys)
+
+    def rows(self) -> pa.Table:
+        """All rows that were given out."""
+        self.collector.add([no_rows(0.0, FOREVER)])
+        collected = self.collector.collect()
+        empty = self.query.result_schema(self.table.schema).empty_table()
+        return empty if collected is None else collected.table
+
+
+@pytest.mark.filterwarnings("ignore::paneflow.aggregates.defined.SlowAggregateWarning")
+@pytest.mark.parametrize("drop", [True, False])
+@pytest.mark.parametrize("seed", range(40))
+def test_what_is_undone_leaves_no_trace(
+    seed: int, drop: bool, request: pytest.FixtureRequest
+) -> None:
+    if drop:
+        request.getfixturevalue("dropping")
+    r = random.Random(f"undone {seed}")
+    case = draw_case(r, most=60)
+    query = without_partial(case.query)
+    table = case.table.sort_by("t")
+    opened = Opened(query, table)
+    at = 0
+    while at < len(table):
+        for attempt in (False, True):
+            size = r.choice([1, 2, 5, 20])
+            some = opened.events(table.slice(at, size))
+            ahead = 0 if attempt else r.choice([0, 0, 10**9])
+            opened.windows.take(some)
+            rows = opened.windows.advance(int(some.t[-1]) + ahead, 0.0)
+            if attempt:
+                opened.windows.settle()
+                opened.collector.add(rows)
+                at += size
+            else:
+                opened.windows.undo()
+    opened.collector.add(opened.windows.advance(FOREVER, 0.0))
+    assert_same_rows(query, opened.rows(), query.over(table, engine="oracle"))
+
+
+POOL = pa.default_memory_pool()
+COUNTED: list[Any] = []
+"""Pools must outlive what was allocated from them."""
+
+
+def bytes_of_a_push(holding: held.Holding, strategy: str, size: int) -> float:
+    """What a push allocates at its height, once so many events are held."""
+    line = held.Line(holding, strategy, held.events(holding, 0, 1).schema)
+    peaks = []
+    try:
+        for start in range(0, size, 1000):
+            line.push(held.events(holding, start, start + 1000))
+        for start in range(size, size + 3100, 100):
+            batch = held.events(holding, start, start + 100)
+            time.sleep(0.001)
+            COUNTED.append(pa.proxy_memory_pool(POOL))
+            pa.set_memory_pool(COUNTED[-1])
+            tracemalloc.start()
+            line.push(batch)
+            peaks.append(tracemalloc.get_traced_memory()[1] + COUNTED[-1].max_memory())
+            tracemalloc.stop()
+    finally:
+        tracemalloc.stop()
+        pa.set_memory_pool(POOL)
+        line.stop()
+    return float(np.median(peaks))
+
+
+CASES = [
+    pytest.param(holding, strategy, id=f"{holding.name}, {strategy}")
+    for holding in held.HOLDINGS
+    for strategy in holding.strategies
+    if strategy in ("single", "agnostic", "hash_once")
+]
+
+
+@pytest.mark.parametrize(("holding", "strategy"), CASES)
+def test_a_push_allocates_no_more_where_more_is_held(holding: held.Holding, strategy: str) -> None:
+    few, many = (bytes_of_a_push(holding, strategy, n) for n in (2000, 20_000))
+    assert many <= 2 * few + 20_000
+
+
+def test_a_session_is_one_cell_however_long_it_is() -> None:
+    query = pf.Query(W.session(5), {"sum": A.sum("v")}, key="k", time="t")
+    table = pa.table({"t": np.arange(3000), "k": np.arange(3000) % 3, "v": np.ones(3000)})
+    opened = Opened(query, table)
+    for at in range(0, 3000, 100):
+        opened.windows.take(opened.events(table.slice(at, 100)))
+        assert opened.windows.advance(at + 99, 0.0) == []
+        opened.windows.settle()
+        assert opened.windows.held == 3
+    opened.collector.add(opened.windows.advance(FOREVER, 0.0))
+    assert opened.rows()["sum"].to_pylist() == [1000.0] * 3
