@@ -42,15 +42,14 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from paneflow.compiling import keep
+from paneflow.compiling import inner, keep
 
 Floats = NDArray[np.float64]
 
 # Divisions by zero give infinities, which the solver's comparisons turn away.
-_compiled = njit(nogil=True, error_model="numpy")
+_compiled = inner(error_model="numpy")
 
 CELLS = 128
 ATTEMPTS = 32

@@ -13,11 +13,12 @@ machine code depends on (`identity.py`), and are compiled by one process while o
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-import numba
+from paneflow.compiling.kernel import inner, keep
 
-from paneflow.compiling.kernel import keep
+Compiler = Callable[[Callable[..., Any]], Any]
 
 compiled = keep(nogil=True)
 """Compiles a function that lets other threads of Python run meanwhile."""
@@ -25,13 +26,13 @@ compiled = keep(nogil=True)
 held = keep(nogil=False)
 """Compiles a function that keeps the interpreter lock."""
 
-helper = numba.njit(nogil=True)
-"""Compiles a function that compiled functions call."""
+helper: Compiler = inner()
+"""Compiles a function that compiled functions call, and Python does not."""
 
-lean: Any = numba.njit(nogil=True, forceinline=True, _nrt=False)  # type: ignore[call-overload]
+lean: Compiler = inner(forceinline=True, _nrt=False)
 """Compiles a helper that makes no arrays, into its callers and without reference counting."""
 
-pasted = numba.njit(nogil=True, inline="always")
+pasted: Compiler = inner(inline="always")
 """Compiles a helper by pasting it into its callers before their types are known."""
 
-__all__ = ["compiled", "held", "helper", "keep", "lean", "pasted"]
+__all__ = ["compiled", "held", "helper", "inner", "keep", "lean", "pasted"]

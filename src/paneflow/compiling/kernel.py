@@ -10,8 +10,9 @@ import pickle
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import numba
 from numba import config, types
 from numba.core import sigutils
 from numba.core.caching import NullCache
@@ -25,6 +26,8 @@ from paneflow.compiling.identity import identity
 from paneflow.compiling.notices import notices
 from paneflow.compiling.turns import turn
 
+Function = TypeVar("Function", bound=Callable[..., Any])
+
 SETTINGS = ("OPT", "BOUNDSCHECK", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "SLP_VECTORIZE")
 """What a user may have told Numba about the code it makes."""
 DIGEST = hashlib.sha256().digest_size
@@ -36,9 +39,20 @@ def keep(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     def decorated(function: Callable[..., Any]) -> Any:
         if config.DISABLE_JIT:  # type: ignore[attr-defined]
             return function
-        return Kernel(function, targetoptions={"nopython": True, "boundscheck": None, **options})
+        of_all = {"nopython": True, "boundscheck": None, "no_cfunc_wrapper": True}
+        return Kernel(function, targetoptions=of_all | options)
 
     return decorated
+
+
+def inner(**options: Any) -> Callable[[Function], Function]:
+    """A decorator for functions that only compiled functions call.
+
+    What lets Python or C call them is left out: it takes as long to compile as many a function.
+    """
+    of_all = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    decorator: Callable[[Function], Function] = numba.njit(**(of_all | options))  # type: ignore[assignment]
+    return decorator
 
 
 class Kernel(CPUDispatcher):

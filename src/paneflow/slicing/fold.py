@@ -6,13 +6,14 @@ Every window is then a whole number of slices, and all windows share them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from paneflow.aggregates.kernels import Shape, kernel
 from paneflow.aggregates.operator import Array, Operator, Partials
 from paneflow.compiling import compiled
+from paneflow.slicing import ordering
 
 
 def loop(shape: Shape) -> str:
@@ -41,29 +42,32 @@ def fold(operator: Operator, inputs: Sequence[Array], edges: Array) -> Partials:
 class Edges:
     """Where slices begin and end, and which slice begins at which position."""
 
-    def __init__(self, events: int, bounds: Iterable[Array]) -> None:
+    def __init__(self, events: int, lo: Array, hi: Array) -> None:
         self._slice = np.zeros(events + 1, np.int32)
-        for positions in bounds:
-            _mark(positions, self._slice)
-        self.positions = np.empty(events + 1, np.int64)
-        self.positions = self.positions[: _number(self._slice, self.positions)]
+        if len(lo) + events <= ordering.FEW:
+            self._slice[lo] = self._slice[hi] = 1
+            self.positions = np.flatnonzero(self._slice)
+            self._slice[self.positions] = np.arange(len(self.positions))
+        else:
+            self.positions = np.empty(events + 1, np.int64)
+            self.positions = self.positions[: _number(lo, hi, self._slice, self.positions)]
 
     def slices(self, positions: Array) -> Array:
         """The number of the slice that begins at each position."""
+        if len(positions) <= ordering.FEW:
+            return self._slice[positions].astype(np.int64)
         out = np.empty(len(positions), np.int64)
         _look_up(self._slice, positions, out)
         return out
 
 
 @compiled
-def _mark(positions, marked):  # type: ignore[no-untyped-def]
-    for position in positions:
+def _number(lo, hi, marked, positions):  # type: ignore[no-untyped-def]
+    """Mark the bounds, replace each mark by its number, and list the marked positions."""
+    for position in lo:
         marked[position] = 1
-
-
-@compiled
-def _number(marked, positions):  # type: ignore[no-untyped-def]
-    """Replace each mark by its number, and list the marked positions."""
+    for position in hi:
+        marked[position] = 1
     found = 0
     for i in range(len(marked)):
         if marked[i]:

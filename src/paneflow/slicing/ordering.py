@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from paneflow.aggregates.operator import Array
-from paneflow.compiling import compiled
+from paneflow.compiling import compiled, helper
 from paneflow.errors import UnsupportedError
 from paneflow.slicing import threads
 
@@ -23,6 +23,9 @@ DIGIT = 11
 """Bits sorted by at once where rows are moved: more would outrun the cache."""
 WIDEST = 18
 """Bits that one pass can take when no row is moved yet."""
+FEW = 256
+"""Rows up to which NumPy's own sort costs no more than calling kernels, which nobody then has to
+compile."""
 LIMIT = 2**31 - 1
 WORTH_A_THREAD = 500_000
 
@@ -34,6 +37,8 @@ def stable_order(fields: Sequence[Array], n: int) -> Array | None:
     >>> stable_order([np.array([2, 1, 2, 1])], 4)
     array([1, 3, 0, 2], dtype=int32)
     """
+    if n <= FEW:
+        return _sorted_few(fields)
     passes = _passes(fields, n)
     return None if passes is None else _run(passes, n)
 
@@ -45,10 +50,15 @@ def stable_places(fields: Sequence[Array], n: int) -> Array | None:
     >>> stable_places([np.array([2, 1, 2, 1])], 4)
     array([2, 0, 3, 1], dtype=int32)
     """
+    places = np.empty(n, np.int32)
+    if n <= FEW:
+        order = _sorted_few(fields)
+        if order is not None:
+            places[order] = np.arange(n, dtype=np.int32)
+        return None if order is None else places
     passes = _passes(fields, n, WIDEST if len(fields) == 1 else DIGIT)
     if passes is None:
         return None
-    places = np.empty(n, np.int32)
     *before, last = passes
     if before:
         _places_pass(*last, _run(before, n), places)
@@ -67,12 +77,17 @@ def places_by_code(codes: Array, distinct: int) -> tuple[Array | None, Array]:
     """
     n = len(codes)
     width = max(distinct - 1, 1).bit_length()
-    if n < 2 or width > WIDEST or is_sorted(codes):
+    if n < 2 or n <= FEW or width > WIDEST or is_sorted(codes):
         return stable_places([codes], n), np.bincount(codes, minlength=distinct)
     _check_rows(n)
     places = np.empty(n, np.int32)
     # The codes' range is known, and counting them is the first half of placing them.
-    return places, _count_places(codes, 0, 0, width, places)[:distinct]
+    return places, _count_places(_read_only(codes), 0, 0, width, places)[:distinct]
+
+
+def _sorted_few(fields: Sequence[Array]) -> Array | None:
+    order = np.lexsort(tuple(reversed(fields))).astype(np.int32)
+    return None if is_sorted(order) else order
 
 
 Pass = tuple[Array, int, int, int]
@@ -85,8 +100,8 @@ def _passes(fields: Sequence[Array], n: int, widest: int = DIGIT) -> list[Pass] 
     if n < 2 or (len(fields) == 1 and is_sorted(fields[0])):
         return None
     passes: list[Pass] = []
-    for field in reversed(fields):
-        low, high = _span(field)
+    for field in map(_read_only, reversed(fields)):
+        low, high = int(field.min()), int(field.max())
         bits = int(high - low).bit_length()
         count = 1 if 0 < bits <= widest else -(-bits // DIGIT)
         width = -(-bits // max(count, 1))
@@ -114,9 +129,21 @@ def _run(passes: Sequence[Pass], n: int) -> Array:
 
 def is_sorted(field: Array) -> bool:
     """Whether a field never decreases; what is in disorder mostly shows it early."""
-    if len(field) > 1024 and not _sorted_one(field[:1024]):
+    if len(field) <= FEW:
+        return bool((field[1:] >= field[:-1]).all())
+    if len(field) > 1024 and not _sorted_one(_read_only(field[:1024])):
         return False
-    return bool(_sorted_one(field))
+    return bool(_sorted_one(_read_only(field)))
+
+
+def _read_only(field: Array) -> Array:
+    """The same cells, as an array that cannot be written.
+
+    Columns of Arrow come so, others do not: kernels would be compiled for each.
+    """
+    view = field.view()
+    view.flags.writeable = False
+    return view
 
 
 @compiled
@@ -127,17 +154,7 @@ def _sorted_one(field):  # type: ignore[no-untyped-def]
     return descents == 0
 
 
-@compiled
-def _span(field):  # type: ignore[no-untyped-def]
-    low = field[0]
-    high = field[0]
-    for value in field:
-        low = min(low, value)
-        high = max(high, value)
-    return low, high
-
-
-@compiled
+@helper
 def _starts(counts):  # type: ignore[no-untyped-def]
     total = 0
     for d in range(len(counts)):
@@ -249,11 +266,18 @@ def scatter(values: Array, places: Array) -> Array:
     reads in sequence, and writes to as many sequences as there are keys.
     """
     out = np.empty(len(places), values.dtype)
-    if values.dtype == object:
+    if values.dtype == object or len(places) <= FEW:
         out[places] = values
     else:
+        # Cells are moved as they are: one kernel does for all types of one width.
+        cells = f"i{values.itemsize}"
+        given, places, moved = (
+            _read_only(values.view(cells)),
+            _read_only(places),
+            out.view(cells),
+        )
         # The call releases the GIL, and no two ranges write to one place.
-        _share_out(lambda rows: _scatter(values[rows], places[rows], out), _shares(len(places)))
+        _share_out(lambda rows: _scatter(given[rows], places[rows], moved), _shares(len(places)))
     return out
 
 

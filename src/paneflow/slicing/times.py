@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 
 from paneflow.aggregates.operator import Array
-from paneflow.compiling import compiled
 from paneflow.errors import InputError
 from paneflow.slicing.ordering import is_sorted
 
@@ -91,14 +90,9 @@ def read_times(table: pa.Table, column: str, farthest: int = FARTHEST) -> tuple[
     return values, in_order
 
 
-@compiled
-def _too_far(times, farthest):  # type: ignore[no-untyped-def]
+def _too_far(times: Array, farthest: int) -> int:
     """The time that is farthest from zero, if it is too far; otherwise 0."""
-    low = 0
-    high = 0
-    for t in times:
-        low = min(low, t)
-        high = max(high, t)
+    low, high = (int(times.min()), int(times.max())) if len(times) else (0, 0)
     if low < -farthest:
         return low
     return high if high > farthest else 0

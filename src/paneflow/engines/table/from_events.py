@@ -30,13 +30,13 @@ class EventStore:
 
     def ranges(self, windows: Sequence[Window]) -> Found:
         found = find_ranges(windows, self.part, self._arranged)
-        self._edges = Edges(len(self.part.t), [found.ranges.lo, found.ranges.hi])
+        self._edges = Edges(len(self.part.t), found.ranges.lo, found.ranges.hi)
         return found
 
     def cut_at(self, positions: Array) -> None:
         """Fix the slices by where they begin."""
         n = len(self.part.t)
-        self._edges = Edges(n, [positions, np.array([n])])
+        self._edges = Edges(n, positions, np.array([n]))
 
     def counts(self, columns: tuple[str, ...], lo: Array, hi: Array) -> Array:
         presence = self._presence(columns)

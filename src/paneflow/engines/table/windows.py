@@ -12,7 +12,6 @@ from paneflow.aggregates.aggregate import Aggregate, Constant, Kinds, Lowered, M
 from paneflow.aggregates.defined import Defined
 from paneflow.aggregates.holistic import Distinct, Mode, Quantiles, TopK
 from paneflow.aggregates.operator import Array, Operator, Partials, share
-from paneflow.compiling import compiled
 from paneflow.engines.table.store import Store
 from paneflow.merging import MERGERS, multiset
 from paneflow.merging.flat_fat import FlatFat
@@ -86,27 +85,16 @@ def _extents(
 ) -> tuple[Array, Array]:
     """Start and end of the windows of every label."""
     start, end = np.empty_like(every.seq), np.empty_like(every.seq)
-    # There may be a thousand sliding windows: one call for all.
-    sliding = [
-        (span.start, span.stop, window.range.value, window.slide.value, window.offset.value)
-        for window, span in zip(windows, spans, strict=True)
-        if isinstance(window, Sliding)
-    ]
-    if sliding:
-        _sliding_extents(np.array(sliding, np.int64), every.seq, start, end)
     for window, span in zip(windows, spans, strict=True):
-        if not isinstance(window, Sliding):
+        if isinstance(window, Sliding):
+            # In place: there may be a thousand windows, or very many rows.
+            np.multiply(every.seq[span], window.slide.value, out=start[span])
+            start[span] += window.offset.value
+            np.add(start[span], window.range.value, out=end[span])
+        else:
             ranges = every.between(span.start, span.stop)
             start[span], end[span] = _extent_by_events(window, ranges, store)
     return start, end
-
-
-@compiled
-def _sliding_extents(spans, seq, start, end):  # type: ignore[no-untyped-def]
-    for first, stop, reach, slide, offset in spans:
-        for i in range(first, stop):
-            start[i] = seq[i] * slide + offset
-            end[i] = start[i] + reach
 
 
 def _extent_by_events(window: Window, ranges: Ranges, store: Store) -> tuple[Array, Array]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from paneflow.aggregates.operator import Array
-from paneflow.compiling import compiled
+from paneflow.compiling import compiled, helper
 from paneflow.slicing.arranged import Arranged
+from paneflow.slicing.bounds import few_events
 from paneflow.slicing.bounds.ranges import Found, Ranges
 from paneflow.slicing.events import Part
 from paneflow.slicing.times import FARTHEST
@@ -40,19 +42,39 @@ def sliding(windows: Sequence[Sliding], part: Part, ends_in: Ends = (None, None)
         bounds[:, 3] = (after - offset - reach) // slide + 1
     if until is not None:
         bounds[:, 4] = (until - offset - reach) // slide
-    rooms = np.empty((len(windows), len(offsets) - 1), np.int64)
-    _sliding_rooms(t, offsets, bounds, rooms)
+    first, spans = _sliding_spans(t, offsets, bounds)
+    if few_events.are_few(t, spans):
+        return few_events.sliding(t, offsets, bounds, first, spans)
+    overlap = ((reach - 1) // slide + 1)[:, None]
+    # Both are bounds; a sparse key has far fewer windows than its span has room for.
+    rooms = np.where(np.diff(offsets) <= spans // overlap, np.diff(offsets) * overlap, spans)
     begins = np.cumsum(rooms).reshape(rooms.shape) - rooms
     room = Ranges.room(int(rooms.sum()))
-    index = _indexed(t, offsets) if len(windows) >= MANY else _NO_INDEX
     counts = np.empty_like(rooms)
     columns = (room.key, room.seq, room.lo, room.hi)
-    _sliding(t, offsets, bounds, *index, begins, *columns, counts)
+    if len(windows) >= MANY:
+        _sliding_by_index(t, offsets, bounds, *_indexed(t, offsets), begins, *columns, counts)
+    else:
+        _sliding_by_leaps(t, offsets, bounds, *_NO_INDEX, begins, *columns, counts)
     if len(windows) > 1 and counts.sum() < len(room):
         for column in columns:
             _close_gaps(begins, counts, column)
     ends = np.cumsum(counts.sum(axis=1))
     return Found(room.first(int(ends[-1])), ends.tolist())
+
+
+def _sliding_spans(t: Array, offsets: Array, bounds: Array) -> tuple[Array, Array]:
+    """For each window and key, the number of the first, and how many there are up to the last."""
+    events = np.diff(offsets)
+    reach, slide, offset, least, most = (bounds[:, n, None] for n in range(5))
+    # A key without events has no times; it is given some that nobody looks at.
+    some = t if len(t) else np.zeros(1, np.int64)
+    earliest = some[np.minimum(offsets[:-1], len(some) - 1)]
+    latest = some[np.maximum(offsets[1:] - 1, 0)]
+    first = np.maximum(least, (earliest - offset - reach) // slide + 1)
+    last = np.minimum(most, (latest - offset) // slide)
+    spans: Array = np.where(events > 0, np.maximum(0, last - first + 1), 0)
+    return first, spans
 
 
 def _indexed(t: Array, offsets: Array) -> Index:
@@ -85,27 +107,13 @@ def slide_by_time(window: SlideByTime, part: Part, columns: Arranged) -> Ranges:
 
 def session(window: Session, part: Part, columns: Arranged) -> Ranges:
     """Runs of events with no gap between them."""
-    room = Ranges.room(len(part.t))
     gap = window.gap.value
+    # Rows that are slices have an end of their own.
+    if few_events.are_few(part.t) and part.events.last is part.events.t:
+        return few_events.session(part.t, part.offsets, gap)
+    room = Ranges.room(len(part.t))
     found = _session(part.t, part.last, part.offsets, gap, room.key, room.seq, room.lo, room.hi)
     return room.first(found)
-
-
-@compiled
-def _sliding_rooms(t, offsets, bounds, rooms):  # type: ignore[no-untyped-def]
-    """For each window and key, no fewer windows than there can be."""
-    for b in range(len(bounds)):
-        reach, slide, offset, least, most = bounds[b]
-        overlap = (reach - 1) // slide + 1
-        for k in range(len(offsets) - 1):
-            events = offsets[k + 1] - offsets[k]
-            rooms[b, k] = 0
-            if events > 0:
-                first = max(least, (t[offsets[k]] - offset - reach) // slide + 1)
-                last = min(most, (t[offsets[k + 1] - 1] - offset) // slide)
-                # Both are bounds; a sparse key has far fewer windows than its span has room for.
-                span = max(0, last - first + 1)
-                rooms[b, k] = events * overlap if events <= span // overlap else span
 
 
 @compiled
@@ -118,7 +126,7 @@ def _close_gaps(begins, counts, column):  # type: ignore[no-untyped-def]
                 to += 1
 
 
-@compiled
+@helper
 def _reach(t, i, end, bound, guess):  # type: ignore[no-untyped-def]
     """The first position from i on with t >= bound: near ones by walking, far ones by leaps.
 
@@ -170,7 +178,7 @@ def _fill_index(t, offsets, begins, shifts, index):  # type: ignore[no-untyped-d
             index[begins[k] + b] = i
 
 
-@compiled
+@helper
 def _look_up(t, first, begin, buckets, shift, index, bound):  # type: ignore[no-untyped-def]
     """The first position of a key with t >= bound, by the key's index."""
     if bound <= t[first]:
@@ -188,60 +196,77 @@ def _look_up(t, first, begin, buckets, shift, index, bound):  # type: ignore[no-
     return low
 
 
-@compiled
-def _sliding(  # type: ignore[no-untyped-def]
-    t, offsets, bounds, buckets, shifts, index, begins, key, seq, lo, hi, counts
-):
-    """Key by key, so that a key's times stay in the cache for all windows."""
-    indexed = len(buckets) > 0
-    found = 0
-    for k in range(len(offsets) - 1):
-        head, end = offsets[k], offsets[k + 1]
-        base, several, shift = 0, 0, 0
-        if indexed:
-            base, several, shift = buckets[k], buckets[k + 1] - buckets[k] - 1, shifts[k]
-        for n in range(len(bounds)):
-            if len(bounds) > 1:
-                found = begins[n, k]
-            before = found
-            reach, slide, offset, least, most = bounds[n]
-            a, b, leap = head, head, 0
-            w = start = 0
-            if head < end:
-                w = max(least, (t[a] - offset - reach) // slide + 1)
-                start = offset + w * slide
-            while a < end and w <= most:
-                skipped = a
-                if not indexed:
-                    a = _reach(t, a, end, start, leap)
-                elif t[a] < start:
-                    a = _look_up(t, head, base, several, shift, index, start)
-                if a == end:
-                    break
-                if t[a] >= start + reach:
-                    # Nothing here: go on to the first window that reaches the next event.
-                    w = (t[a] - offset - reach) // slide + 1
+@helper
+def _by_leaps(t, i, bound, leap, key, index):  # type: ignore[no-untyped-def]
+    return _reach(t, i, key[1], bound, leap)
+
+
+@helper
+def _by_index(t, i, bound, leap, key, index):  # type: ignore[no-untyped-def]
+    head, end, base, buckets, shift = key
+    if i < end and t[i] >= bound:
+        return i
+    return _look_up(t, head, base, buckets, shift, index, bound)
+
+
+def _sliding(name: str, find: Callable[..., Any]) -> Any:
+    """Finds the windows of every key, given what finds a key's first event from a time on."""
+
+    def sliding(  # type: ignore[no-untyped-def]
+        t, offsets, bounds, buckets, shifts, index, begins, key, seq, lo, hi, counts
+    ):
+        # Key by key, so that a key's times stay in the cache for all windows.
+        found = 0
+        for k in range(len(offsets) - 1):
+            head, end = offsets[k], offsets[k + 1]
+            here = (head, end, head, end, end)
+            if len(buckets) > 0:
+                here = (head, end, buckets[k], buckets[k + 1] - buckets[k] - 1, shifts[k])
+            for n in range(len(bounds)):
+                if len(bounds) > 1:
+                    found = begins[n, k]
+                before = found
+                reach, slide, offset, least, most = bounds[n]
+                # Typed as positions are: a plain zero would be compiled as a case of its own.
+                a, b, leap = head, head, head - head
+                w = start = leap
+                if head < end:
+                    w = max(least, (t[a] - offset - reach) // slide + 1)
                     start = offset + w * slide
-                    if t[a] < start or w > most:
-                        # The event lies in the gap between two windows, or behind the last.
-                        continue
-                b = max(a, b)
-                passed = b
-                if indexed:
-                    b = _look_up(t, head, base, several, shift, index, start + reach)
-                else:
-                    b = _reach(t, b, end, start + reach, leap)
-                leap = max(a - skipped, b - passed) - 8
-                key[found] = k
-                seq[found] = w
-                lo[found] = a
-                hi[found] = b
-                found += 1
-                w += 1
-                start += slide
-                if slide >= reach:
-                    a = b
-            counts[n, k] = found - before
+                while a < end and w <= most:
+                    skipped = a
+                    a = find(t, a, start, leap, here, index)
+                    if a == end:
+                        break
+                    if t[a] >= start + reach:
+                        # Nothing here: go on to the first window that reaches the next event.
+                        w = (t[a] - offset - reach) // slide + 1
+                        start = offset + w * slide
+                        if t[a] < start or w > most:
+                            # The event lies in the gap between two windows, or behind the last.
+                            continue
+                    b = max(a, b)
+                    passed = b
+                    b = find(t, b, start + reach, leap, here, index)
+                    leap = max(a - skipped, b - passed) - 8
+                    key[found] = k
+                    seq[found] = w
+                    lo[found] = a
+                    hi[found] = b
+                    found += 1
+                    w += 1
+                    start += slide
+                    if slide >= reach:
+                        a = b
+                counts[n, k] = found - before
+
+    # Machine code goes by this name: two functions of one name would be taken for each other.
+    sliding.__qualname__ = name
+    return compiled(sliding)
+
+
+_sliding_by_leaps = _sliding("_sliding_by_leaps", _by_leaps)
+_sliding_by_index = _sliding("_sliding_by_index", _by_index)
 
 
 @compiled
