@@ -69,7 +69,7 @@ in_combine = A.define(
     combine=lambda a, b: shifted(b) * 0.0 + a + b,
     lower=lambda p: p,
     identity=0.0,
-    commutative=False,
+    commutative=True,
     samples=[1.0, 2.0],
 )
 in_lower = A.define(

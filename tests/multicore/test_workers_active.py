@@ -30,8 +30,9 @@ def arrived(t: list[int], marks: list[bool] | None = None, keys: list[int] | Non
     )
     query = pf.Query(W.punctuation("m"), {"n": A.count()}, key="k", time="t")
     (batch,) = table.select(list(query.columns)).to_batches()
-    events = Front(query, batch.schema, 1).take([Arrival(0, batch, None, len(t), 0.0, due=True)])
-    assert events is not None
+    front = Front(query, batch.schema, 1)
+    events, _ = front.take([Arrival(0, batch, None, len(t), 0.0, due=True)])
+    assert isinstance(events, Events)
     return events
 
 

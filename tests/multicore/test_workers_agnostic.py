@@ -53,7 +53,7 @@ def test_readers_and_the_emitter_do_not_disturb_each_other(monkeypatch: pytest.M
         key = np.zeros(len(t), np.int64)
         keys = KeyCodes((), batch.schema)
         events = Events(key, t, {}, {}, 0.0, given=batch, read={}, keys=keys)
-        last.take(events, buffer.take(key, t, batch, False))
+        last.take(events, buffer.take(events, batch))
         end += len(t)
         found = last.advance(end)
         if found is not None:

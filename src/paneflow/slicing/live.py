@@ -15,9 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paneflow.aggregates.operator import Array
-from paneflow.slicing.arranged import Arranged
-from paneflow.slicing.bounds.by_time import session
-from paneflow.slicing.events import order_events
+from paneflow.slicing.closed import NEVER, ended_sessions, last_ends, missed_by_time
 from paneflow.slicing.keys import encode_keys
 from paneflow.slicing.layout import slicings
 from paneflow.slicing.slices import LAST, ROWS, SLICING, START, TIME_SLICES, Slices
@@ -26,8 +24,6 @@ from paneflow.windows import Session, Sliding
 
 if TYPE_CHECKING:
     from paneflow.query import Query
-
-NEVER = np.iinfo(np.int64).min
 
 
 @dataclass(frozen=True)
@@ -81,8 +77,7 @@ class Live:
         t, _ = read_times(events, self._query.time)
         found = []
         if self._sliding:
-            ends = self._last_ends(t)
-            found.append(((ends <= before) & (ends > NEVER), ends == NEVER))
+            found.append(missed_by_time(self._sliding, t, before))
         # An event is in the session of the slice it was cut into, so it may stand beside it.
         slices = pa.concat_tables([held.select(fresh.column_names), fresh])
         names = [f"key:{name}" for name in self._query.key]
@@ -153,16 +148,7 @@ class Live:
 
     def _last_end(self, slices: pa.Table) -> Array:
         """When the last window that a time slice is in ends."""
-        return self._last_ends(_ticks(slices, START))
-
-    def _last_ends(self, start: Array) -> Array:
-        """When the last window that a time is in ends; NEVER if it is in none."""
-        ends = np.full(len(start), NEVER)
-        for window in self._sliding:
-            offset, slide = window.offset.value, window.slide.value
-            latest = offset + (start - offset) // slide * slide + window.range.value
-            np.maximum(ends, np.where(latest > start, latest, NEVER), out=ends)
-        return ends
+        return last_ends(self._sliding, _ticks(slices, START))
 
     def _closed_sessions(self, slices: pa.Table, watermark: int) -> list[Array]:
         """For each session window, which slices are of sessions that have closed."""
@@ -182,18 +168,10 @@ class Live:
         self, keys: pa.Table, start: Array, last: Array, window: Session, watermark: int
     ) -> Array:
         """Which spans of time are of sessions that have closed."""
-        ended = np.zeros(len(start), np.bool_)
-        if len(start):
-            codes, distinct = encode_keys(keys.combine_chunks(), tuple(keys.column_names))
-            if not keys.column_names:
-                codes = np.zeros(len(start), np.int64)
-            events = order_events(codes, distinct, start, last)
-            (part,) = events.parts(1)
-            found = session(window, part, Arranged(events, {}))
-            latest = np.maximum.reduceat(part.last, found.lo)
-            done = np.repeat(latest + window.gap.value < watermark, found.hi - found.lo)
-            ended[events.arrange(np.arange(len(start)))[done]] = True
-        return ended
+        codes = np.zeros(len(start), np.int64)
+        if keys.column_names:
+            codes, _ = encode_keys(keys.combine_chunks(), tuple(keys.column_names))
+        return ended_sessions(codes, start, last, window, watermark)
 
     def _closing(self, slices: pa.Table, before: int | None, watermark: int) -> pa.Table:
         """The rows of windows that close between two watermarks."""

@@ -4,6 +4,10 @@ Where a window begins may depend on every event before it: on positions, marks, 
 Events are final once the watermark has reached them; the windows of the final events are found
 anew at each step, from the last event of a key at which its windows can be taken up again. What
 lies before that event is forgotten, and remembered only as a number of windows.
+
+An event that comes behind the watermark has no place among events that are final, but time windows
+and sessions may still be open for it. Where there are both, it is marked as a straggler, which
+only these see.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ from paneflow.aggregates.operator import Array
 from paneflow.slicing.arranged import Arranged
 from paneflow.slicing.bounds import find_ranges
 from paneflow.slicing.bounds.ranges import Ranges
+from paneflow.slicing.closed import ended_sessions, missed_by_time
 from paneflow.slicing.columns import read_column
 from paneflow.slicing.events import Events, order_events
 from paneflow.slicing.keys import encode_keys
@@ -41,6 +46,10 @@ if TYPE_CHECKING:
 NEVER = np.iinfo(np.int64).max
 UNSTEPPED = -1
 """The mark of an event that its custom window has not seen, because it is not final."""
+UNKNOWN = -1
+"""The mark of an event of which it is not written whether its session has closed."""
+STRAGGLER = "paneflow:straggler"
+"""The column that tells stragglers, where there are windows that they may not join."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +61,6 @@ class EventsAdvance:
     """The events that are still needed, in total order."""
     marks: pa.Table
     """For each key and window: events to pass over, windows forgotten, windows emitted."""
-    late: int
-    """Events that came when their place in the order was final already."""
 
 
 class LiveEvents:
@@ -69,6 +76,13 @@ class LiveEvents:
                 self._customs[k] = window
                 asked = Replay(_mark(k))
             self._each.append((window, query.with_windows({label: asked})))
+        open_ended = [_by_time(window) for window, _ in self._each]
+        self._joinable, self._mixed = any(open_ended), any(open_ended) and not all(open_ended)
+        # Where one window is alone, events of closed sessions are forgotten at once.
+        alone = len(self._each) == 1
+        self._sessions = [
+            k for k, (w, _) in enumerate(self._each) if isinstance(w, Session) and not alone
+        ]
 
     def advance(
         self,
@@ -79,19 +93,49 @@ class LiveEvents:
         watermark: int | None,
     ) -> EventsAdvance:
         """Take fresh events, and move the watermark from `before`."""
-        late = np.zeros(fresh.num_rows, np.bool_)
+        behind = np.zeros(fresh.num_rows, np.bool_)
         if before is not None and fresh.num_rows:
-            late = read_times(fresh, self._query.time)[0] < before
-            fresh = fresh.filter(pa.array(~late)) if late.any() else fresh
-        known = self._known(pa.concat_tables([self._marked(held), self._marked(fresh)]), marks)
+            behind = read_times(fresh, self._query.time)[0] < before
+        if behind.any() and not self._joinable:
+            fresh = fresh.filter(pa.array(~behind))
+        if held.num_rows and any(_over(k) not in held.column_names for k in self._sessions):
+            held, marks = self._known(self._marked(held, UNKNOWN), marks).forget()
+        known = self._known(
+            pa.concat_tables([self._marked(held), self._marked(fresh, behind=behind)]), marks
+        )
+        if behind.any() and self._joinable:
+            known.make_way(held.num_rows)
         rows = [self._query.result_schema(held.schema).empty_table()]
         if watermark is not None:
             for k, (window, query) in enumerate(self._each):
                 if isinstance(window, Custom):
-                    known.step(k, window, known.t <= watermark)
+                    known.step(k, window, (known.t <= watermark) & known.in_place)
                 rows.append(self._emit(known, k, window, query, before, watermark))
         events, marks = known.forget()
-        return EventsAdvance(pa.concat_tables(rows), events, marks, int(late.sum()))
+        return EventsAdvance(pa.concat_tables(rows), events, marks)
+
+    def late_for(
+        self, held: pa.Table, marks: pa.Table | None, events: pa.Table, before: int
+    ) -> list[tuple[Array, Array]]:
+        """For windows of some events behind the watermark: too late for which, in none of which."""
+        t = read_times(events, self._query.time)[0]
+        none, every = np.zeros(len(t), np.bool_), np.ones(len(t), np.bool_)
+        found = [] if self._joinable and not self._mixed else [(every, none)]
+        timed = [window for window, _ in self._each if isinstance(window, Sliding)]
+        if timed:
+            found.append(missed_by_time(timed, t, before))
+        if any(isinstance(window, Session) for window, _ in self._each):
+            known = self._known(self._marked(held, UNKNOWN), marks, events)
+            mine = known.codes_of(events)
+            for k, (window, _) in enumerate(self._each):
+                if isinstance(window, Session):
+                    seen = known.wanted_by(k, window)
+                    code, at = (
+                        np.append(a[seen], b) for a, b in ((known.code, mine), (known.t, t))
+                    )
+                    closed = ended_sessions(code, at, at, window, before)[-len(t) :]
+                    found.append((closed, none))
+        return found
 
     def early(
         self, held: pa.Table, marks: pa.Table | None, fresh: pa.Table, watermark: int | None
@@ -101,21 +145,37 @@ class LiveEvents:
         `held` and `marks` are those after the batch that brought the fresh events.
         """
         rows = [self._query.result_schema(held.schema).empty_table()]
-        known = self._known(self._marked(held), marks)
+        known = self._known(self._marked(held, UNKNOWN), marks)
         soonest = np.full(known.size, NEVER)
         if fresh.num_rows and len(known.t):
             np.minimum.at(soonest, known.codes_of(fresh), read_times(fresh, self._query.time)[0])
             for k, (window, query) in enumerate(self._each):
                 if isinstance(window, Custom):
-                    known.step(k, window, np.ones(len(known.t), np.bool_))
+                    known.step(k, window, known.in_place)
                 rows.append(self._open(known, k, window, query, soonest, watermark))
         return pa.concat_tables(rows)
 
-    def _known(self, events: pa.Table, marks: pa.Table | None) -> _Keys:
-        return _Keys(self._query, events, marks, len(self._each), self._customs)
+    def _known(
+        self, events: pa.Table, marks: pa.Table | None, others: pa.Table | None = None
+    ) -> _Keys:
+        """The events in order; keys of `others` are known, too."""
+        return _Keys(
+            self._query, events, marks, len(self._each), self._customs, self._sessions, others
+        )
 
-    def _marked(self, events: pa.Table) -> pa.Table:
-        """Events with a mark for each custom window, as far as it has seen them."""
+    def _marked(self, events: pa.Table, over: int = 0, behind: Array | None = None) -> pa.Table:
+        """Events with a mark for each custom window, as far as it has seen them.
+
+        And with those that tell stragglers, and events of closed sessions.
+        """
+        for k in self._sessions:
+            if _over(k) not in events.column_names:
+                mark = pa.array(np.full(events.num_rows, over, np.int8))
+                events = events.append_column(_over(k), mark)
+        if self._mixed and STRAGGLER not in events.column_names:
+            unmarked = np.zeros(events.num_rows, np.bool_)
+            straggler = pa.array(unmarked if behind is None else behind)
+            events = events.append_column(STRAGGLER, straggler)
         for k in self._customs:
             if _mark(k) not in events.column_names:
                 unseen = pa.array(np.full(events.num_rows, UNSTEPPED, np.int8))
@@ -132,8 +192,8 @@ class LiveEvents:
         watermark: int | None,
     ) -> pa.Table:
         """The rows of one window that are not final, and may have changed."""
-        skip, numbered, emitted = known.marks[k]
-        rows = query.over(known.seen_by(k, known.ordinal >= skip[known.code]))
+        _, numbered, emitted = known.marks[k]
+        rows = query.over(known.seen_by(k, known.wanted_by(k, window)))
         code = known.codes_of(rows)
         end = rows.column("end").cast(pa.int64()).to_numpy()
         if isinstance(window, Session | SlideByTime | Sliding):
@@ -161,8 +221,8 @@ class LiveEvents:
         watermark: int,
     ) -> pa.Table:
         """The rows of one window that are final now; what it needs no more is marked."""
-        skip, numbered, emitted = known.marks[k]
-        chosen = (known.t <= watermark) & (known.ordinal >= skip[known.code])
+        _, numbered, emitted = known.marks[k]
+        chosen = (known.t <= watermark) & known.wanted_by(k, window)
         events = known.seen_by(k, chosen)
         rows = query.over(events)
         code = known.codes_of(rows)
@@ -182,13 +242,15 @@ class LiveEvents:
             windows = np.bincount(code, minlength=known.size)
             gone, marks = still_wanted(known.stepped[k][chosen], known.code[chosen], windows)
             known.stepped[k][chosen] = marks
-            skip += gone
+            known.pass_over(k, chosen, gone)
             numbered += windows
         else:
             found, ordered = _ranges(window, query, events)
             gone, windows = forgotten(window, found, ordered, watermark)
             mine = known.codes_of(ordered.keys) if query.key else np.zeros(1, np.int64)
-            skip[mine[: len(gone)]] += gone
+            of_all = np.zeros(known.size, np.int64)
+            of_all[mine[: len(gone)]] = gone
+            known.pass_over(k, chosen, of_all)
             numbered[mine[: len(gone)]] += windows
         place = rows.schema.get_field_index("seq")
         return rows.set_column(place, "seq", seq).filter(pa.array(past))
@@ -204,26 +266,29 @@ class _Keys:
         marks: pa.Table | None,
         windows: int,
         customs: dict[int, Custom],
+        sessions: list[int],
+        others: pa.Table | None,
     ) -> None:
         self._query = query
         n = 0 if marks is None else marks.num_rows
         key = list(query.key)
-        both = (
-            events.select(key)
-            if marks is None
-            else pa.concat_tables([marks.select(key), events.select(key)])
-        )
+        tables = [table.select(key) for table in (marks, events, others) if table is not None]
         if key:
-            codes, self.keys = encode_keys(both.combine_chunks(), query.key)
+            codes, self.keys = encode_keys(pa.concat_tables(tables).combine_chunks(), query.key)
+            codes = codes[: n + events.num_rows]
         else:
             codes, self.keys = np.zeros(n + events.num_rows, np.int64), pa.table({})
         t, _ = read_times(events, query.time)
-        order = np.lexsort((t, codes[n:]))
+        order = self._order = np.lexsort((t, codes[n:]))
         self.events = events.take(pa.array(order)).combine_chunks()
         self.t, self.code = t[order], codes[n:][order]
         size = self.size = self.keys.num_rows if key else 1
         starts = np.searchsorted(self.code, np.arange(size))
         self.ordinal = np.arange(len(order)) - starts[self.code]
+        self.in_place = np.ones(len(order), np.bool_)
+        """Which events are no stragglers."""
+        if STRAGGLER in events.column_names:
+            self.in_place = ~self.events.column(STRAGGLER).to_numpy()
         self.stepped = {k: _numbers(self.events, _mark(k)) for k in customs}
         self.states = {k: first_states(custom, size) for k, custom in customs.items()}
         self.marks = [np.zeros((3, size), np.int64) for _ in range(windows)]
@@ -234,6 +299,43 @@ class _Keys:
             for k, states in self.states.items():
                 for i, state in enumerate(states):
                     state[codes[:n]] = marks.column(f"{k}:state:{i}").to_numpy()
+        self.over = {k: _numbers(self.events, _over(k)) for k in sessions}
+        """Which events are of sessions that have closed; others may stand before them."""
+        for k, over in self.over.items():
+            passed = self.ordinal < self.marks[k][0][self.code]
+            self.over[k] = np.where(over == UNKNOWN, passed, over > 0)
+
+    def wanted_by(self, k: int, window: Window) -> Array:
+        """The events that a window has not done with yet, and may see."""
+        if k in self.over:
+            return ~self.over[k]
+        wanted: Array = self.ordinal >= self.marks[k][0][self.code]
+        return wanted if _by_time(window) else wanted & self.in_place
+
+    def make_way(self, held: int) -> None:
+        """Count again how many events to pass over: stragglers may stand among those held."""
+        there = self._order < held
+        until = np.cumsum(there, dtype=np.int64)
+        starts = np.searchsorted(self.code, np.arange(self.size))
+        until -= np.append(0, until)[starts][self.code]
+        for skip, _, _ in self.marks:
+            last = there & (until == skip[self.code])
+            skip[self.code[last]] = self.ordinal[last] + 1
+
+    def pass_over(self, k: int, chosen: Array, gone: Array) -> None:
+        """Pass over so many of the chosen events of each key, and all before them."""
+        code, skip = self.code[chosen], self.marks[k][0]
+        starts = np.searchsorted(code, np.arange(self.size))
+        if k in self.over:
+            first = np.arange(len(code)) - starts[code] < gone[code]
+            self.over[k][np.flatnonzero(chosen)[first]] = True
+            skip[:] = len(self.t)
+            wanted = ~self.over[k]
+            np.minimum.at(skip, self.code[wanted], self.ordinal[wanted])
+            np.minimum(skip, np.bincount(self.code, minlength=self.size), out=skip)
+            return
+        some = gone > 0
+        skip[some] = self.ordinal[chosen][(starts + gone - 1)[some]] + 1
 
     def step(self, k: int, window: Custom, wanted: Array) -> None:
         """Show a custom window those of the wanted events that it has not seen."""
@@ -277,12 +379,25 @@ class _Keys:
         for k, stepped in self.stepped.items():
             place = events.schema.get_field_index(_mark(k))
             events = events.set_column(place, _mark(k), pa.array(stepped.astype(np.int8)))
+        for k, over in self.over.items():
+            place = events.schema.get_field_index(_over(k))
+            events = events.set_column(place, _over(k), pa.array(over.astype(np.int8)))
         return events.filter(pa.array(kept)), pa.table(columns)
+
+
+def _by_time(window: Window) -> bool:
+    """Whether it may be open for an event behind the watermark."""
+    return isinstance(window, Sliding | Session)
 
 
 def _mark(k: int) -> str:
     """The column that holds what the k-th window, a custom one, has made of an event."""
     return f"paneflow:mark:{k}"
+
+
+def _over(k: int) -> str:
+    """The column that tells events of closed sessions, where the k-th window is one."""
+    return f"paneflow:over:{k}"
 
 
 def _numbers(table: pa.Table, column: str) -> Array:

@@ -101,7 +101,7 @@ class OpenWindows:
         if len(behind) and self.sliced is not None:
             found += self._live.late_for(mine, held.slices, slices, before)
         if len(behind) and self._live_events is not None:
-            found.append((np.ones(len(behind), np.bool_), np.zeros(len(behind), np.bool_)))
+            found += self._live_events.late_for(held.events, held.marks, mine, before)
         if found:
             over = np.logical_and.reduce([missed | nowhere for missed, nowhere in found])
             late[behind] = over & np.logical_or.reduce([missed for missed, _ in found])
@@ -138,7 +138,6 @@ class OpenWindows:
             step = self._live_events.advance(held.events, held.marks, events, before, to)
             rows.append(step.rows)
             kept, marks = step.events, step.marks
-            late.append(step.late)
         # An event is in every slicing; without events only the least that any has missed is known.
         missed = exact if exact is not None else min(late)
         return pa.concat_tables(rows), Held(slices, kept, marks), missed

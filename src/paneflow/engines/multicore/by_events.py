@@ -48,8 +48,7 @@ class ByEvents:
 
     def take(self, events: Events) -> None:
         """Remember events, and find the windows that they close."""
-        batch = events.given.select(self._columns)
-        first = self._log.take(events.key, events.t, batch, events.behind)
+        first = self._log.take(events, events.given.select(self._columns))
         for finder in self._finders:
             finder.take(events, first)
 
@@ -76,6 +75,10 @@ class ByEvents:
         keys, local = np.unique(self._log.key[found.slots], return_inverse=True)
         order = np.argsort(found.slots)
         batch = self._log.gather(found.slots[order])
+        if len(self._log.behind):
+            # Stragglers of equal time may stand before others, as their sources do.
+            again = np.argsort(self._log.moments[found.slots[order]], kind="stable")
+            order, batch = order[again], batch.take(pa.array(again))
         table = pa.Table.from_batches([batch]).append_column(CODE, pa.array(local[order]))
         of = np.searchsorted(keys, found.key).astype(np.int32)
         given = Given(query.windows[name], Ranges(of, found.seq, found.lo, found.hi))

@@ -110,7 +110,8 @@ class BySessions:
             sorted_ = Ordered(pa.table({}), ordered.key_offsets, places, t, t)
             found = session(self._window, Part(sorted_, 0, len(keys)), arranged)
             lo, hi, key = found.lo, found.hi, keys[found.key]
-        counted, partials = self._folded(arranged, t, np.append(lo, len(t)))
+        moments = t if events.order is None else ordered.arrange(events.order)
+        counted, partials = self._folded(arranged, moments, np.append(lo, len(t)))
         self._state.touch(key)
         join = self._join_behind if events.behind else self._join
         which, cells = join(key, t[lo], t[hi - 1])
@@ -166,7 +167,7 @@ class BySessions:
         self._closed = []
 
     def _folded(
-        self, arranged: Arranged, t: Array, edges: Array
+        self, arranged: Arranged, moments: Array, edges: Array
     ) -> tuple[dict[tuple[str, ...], Array], dict[Operator, Partials]]:
         """How many events runs have, and what they amount to."""
         counted = {c: np.diff(presence_of(c, arranged).position(edges)) for c in self._counts}
@@ -174,7 +175,7 @@ class BySessions:
         for operator in self._operators:
             presence = presence_of(column_set(operator.columns), arranged)
             inputs = [
-                presence.keep(t if i.column == TIME else arranged.form(i.column, i.form))
+                presence.keep(moments if i.column == TIME else arranged.form(i.column, i.form))
                 for i in operator.inputs
             ]
             places = presence.position(edges)
@@ -201,7 +202,8 @@ class BySessions:
         """The same of stragglers, of which some may find no open session."""
         which, cells, keys = [], [], []
         state, end = self._state.values, self._cells
-        for i in np.argsort(last, kind="stable").tolist():
+        # The latest first: one that came behind them may be in their session only with them.
+        for i in np.argsort(-last, kind="stable").tolist():
             k, t = key[i], int(start[i])
             if state[CELL, k] == NONE:
                 if t + self._gap < self._before:
@@ -216,9 +218,10 @@ class BySessions:
             cells.append(state[CELL, k])
             keys.append(k)
             heapq.heappush(self._stragglers, (t, int(k)))
-        joined = np.array(cells, np.int64)
+        joined, runs = np.array(cells, np.int64), np.array(which, np.int64)
         self._open(np.array(keys, np.int64), joined, end)
-        return np.array(which, np.int64), joined
+        in_order = np.argsort(runs)
+        return runs[in_order], joined[in_order]
 
     def _open(self, key: Array, cells: Array, end: int) -> None:
         """Make fresh cells up to a number."""

@@ -4,19 +4,24 @@ Slices of all keys stand in one set of columns, ordered by (key, start). Fresh e
 into fresh slices; slices that two batches share are combined, the earlier first, so that combines
 which need the order of events have it. Windows are found and merged when the watermark reaches
 the end of one, for all keys at once, by the same finders and mergers that finite tables use.
+
+Stragglers are folded and combined like others, whenever they come: `first`, `last` and their like
+hold the time of what they hold. Only where a user's combine needs the order of events are these
+kept beside their slices, and slices that stragglers fall into are folded anew.
 """
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from paneflow.aggregates.aggregate import Constant, Kinds
+from paneflow.aggregates.aggregate import Aggregate, Constant, Kinds
+from paneflow.aggregates.defined import Defined
 from paneflow.aggregates.operator import TIME, Array, Operator, Partials, share
 from paneflow.aggregates.values import Kind
 from paneflow.compiling import compiled
@@ -29,6 +34,7 @@ from paneflow.merging import MERGERS
 from paneflow.planning.merge_choice import choose_merges
 from paneflow.slicing.arranged import Arranged
 from paneflow.slicing.bounds.by_time import sliding
+from paneflow.slicing.columns import Column
 from paneflow.slicing.events import Events as Ordered, Part, Presence
 from paneflow.slicing.fold import fold
 from paneflow.slicing.layout import column_set
@@ -67,6 +73,10 @@ class Block:
     def __len__(self) -> int:
         return len(self.key)
 
+    def without(self, key: Array, start: Array) -> Block:
+        """The slices but those with one of these keys and one of these starts."""
+        return self.at(~(np.isin(self.key, key) & np.isin(self.start, start)))
+
     def at(self, chosen: Array) -> Block:
         """Some of the slices, by position or by mask."""
         return Block(
@@ -75,6 +85,27 @@ class Block:
             {columns: n[chosen] for columns, n in self.counts.items()},
             {op: tuple(c[chosen] for c in parts) for op, parts in self.partials.items()},
         )
+
+
+class Read(NamedTuple):
+    """Events as they are folded."""
+
+    key: Array
+    t: Array
+    moments: Array
+    columns: dict[str, Column]
+
+    def at(self, chosen: Array) -> Read:
+        """Some of the events, by position or by mask."""
+        columns = {
+            name: replace(
+                column,
+                values=column.values[chosen],
+                valid=None if column.valid is None else column.valid[chosen],
+            )
+            for name, column in self.columns.items()
+        }
+        return Read(self.key[chosen], self.t[chosen], self.moments[chosen], columns)
 
 
 class BySlices:
@@ -97,6 +128,9 @@ class BySlices:
         self._held: Block | None = None
         self._fresh: list[Block] = []
         self._loose = 0
+        self._ordered = any(map(needs_order, self._aggregates.values()))
+        self._kept: list[Read] = []
+        """What the slices were made of, where it may have to be put in order again."""
 
     @property
     def held(self) -> int:
@@ -107,11 +141,17 @@ class BySlices:
         """As it is now; slices themselves are never changed."""
         other = copy.copy(self)
         other._fresh = list(self._fresh)
+        other._kept = list(self._kept)
         return other
 
     def take(self, events: Events) -> None:
         """Fold events into slices."""
-        block = self._folded(events)
+        came = Read(events.key, events.t, events.moments, events.read)
+        if self._ordered:
+            self._kept.append(came)
+            if events.behind:
+                came = self._again(came)
+        block = self._folded(came)
         self._fresh.append(block)
         self._loose += len(block)
         if self._loose > LOOSE + (0 if self._held is None else len(self._held)):
@@ -131,7 +171,27 @@ class BySlices:
         self._forget(held, watermark)
         return rows
 
-    def _folded(self, events: Events) -> Block:
+    def _again(self, stragglers: Read) -> Read:
+        """All events of the slices that stragglers fall into, in order; the slices are dropped."""
+        key, start = np.unique(stragglers.key), np.unique(self._starts(stragglers.t))
+        every = _all([kept.at(self._within(kept, key, start)) for kept in self._kept])
+        blocks = self._fresh if self._held is None else [self._held, *self._fresh]
+        self._held = None
+        self._fresh = [block.without(key, start) for block in blocks]
+        self._loose = sum(map(len, self._fresh))
+        return every.at(np.argsort(every.moments, kind="stable"))
+
+    def _within(self, kept: Read, key: Array, start: Array) -> Array:
+        """Which events are in slices with one of these keys and one of these starts."""
+        return np.isin(kept.key, key) & np.isin(self._starts(kept.t), start)
+
+    def _starts(self, t: Array) -> Array:
+        """Where the slices of events begin."""
+        edges = [t - (t - phase) % step for phase, step in self._edges]
+        starts: Array = np.maximum.reduce(edges)
+        return starts
+
+    def _folded(self, events: Read) -> Block:
         """The slices of a batch."""
         codes, n = events.key, len(events.t)
         highest = int(codes.max())
@@ -142,8 +202,9 @@ class BySlices:
         places, counts = places_by_code(codes, highest + 1)
         offsets = np.append(0, np.cumsum(counts))
         ordered = Ordered(pa.table({}), offsets, places, events.t, events.t)
-        arranged = Arranged(ordered, events.read)
+        arranged = Arranged(ordered, events.columns)
         t = ordered.arrange(events.t)
+        moments = t if events.moments is events.t else ordered.arrange(events.moments)
         begins, starts, keys = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
         found = _cut(t, offsets, self._edges, begins, starts, keys)
         edges = np.append(begins[:found], n)
@@ -155,7 +216,7 @@ class BySlices:
             if presence is None:
                 presence = presence_of(operator.columns, arranged)
             inputs = [
-                presence.keep(t if i.column == TIME else arranged.form(i.column, i.form))
+                presence.keep(moments if i.column == TIME else arranged.form(i.column, i.form))
                 for i in operator.inputs
             ]
             places = presence.position(edges)
@@ -257,6 +318,33 @@ class BySlices:
         needed = held.start >= first_open
         if not needed.all():
             self._held = held.at(needed)
+        self._kept = [kept for kept in self._kept if kept.t[-1] >= first_open]
+
+
+def needs_order(aggregate: Aggregate) -> bool:
+    """Whether its partials must be combined in the order of events, whatever they hold."""
+    return isinstance(aggregate, Defined) and not aggregate.laws.commutative
+
+
+def _all(several: list[Read]) -> Read:
+    """Events one behind the other."""
+    columns = {}
+    for name, first in several[0].columns.items():
+        parts = [each.columns[name] for each in several]
+        valid = None
+        if any(part.valid is not None for part in parts):
+            valid = np.concatenate(
+                [np.ones(len(p.values), np.bool_) if p.valid is None else p.valid for p in parts]
+            )
+        columns[name] = replace(
+            first, values=np.concatenate([part.values for part in parts]), valid=valid
+        )
+    return Read(
+        np.concatenate([each.key for each in several]),
+        np.concatenate([each.t for each in several]),
+        np.concatenate([each.moments for each in several]),
+        columns,
+    )
 
 
 def _merge(name: str, operator: Operator, partials: Partials, lo: Array, hi: Array) -> Partials:

@@ -116,10 +116,10 @@ class Responsible(Holder):
             return
         for span, cells in zip(self.question.spans, self.cells, strict=True):
             which, numbers, step = self.pairs(span.most)
-            ticks = work.ticks(span)
+            ticks, still_open = work.ticks(span), work.open(span)
             for start in range(0, len(ticks), step):
                 found = self.responsible(
-                    span, work.events.key, ticks, start, start + step, which, numbers
+                    still_open, work.events.key, ticks, start, start + step, which, numbers
                 )
                 self.counts["windows_found"] += found
                 self.counts["window_updates"] += cells.absorb(

@@ -1,8 +1,10 @@
 """What the stream and the ways to answer it agree on.
 
 In front of a strategy everything about arrival has been dealt with: events come in total order,
-and none will come that is earlier. Behind it, rows are sorted and typed. In between, a strategy
-deals out the work to processing units (PUs), each of them one thread.
+and none will come that is earlier, except for *stragglers*: events behind the watermark that have
+an open window. These come in batches of their own, when windows that are closed to them have been
+given out. Behind a strategy, rows are sorted and typed. In between, it deals out the work to
+processing units (PUs), each of them one thread.
 """
 
 from __future__ import annotations
@@ -26,23 +28,32 @@ Pauses = Callable[[int], None]
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Events in total order, keys mixed, all final: nothing earlier will come."""
+    """Events in total order, keys mixed, all final: nothing earlier will come but stragglers."""
 
     key: Array
     """Codes of keys, int64: dense from 0, in the order in which keys first appear."""
     t: Array
-    """Times, int64, never decreasing within and across batches."""
+    """Times, int64, never decreasing within and, but for stragglers, across batches."""
     columns: dict[str, Array]
     """What aggregates read: int64 or float64, booleans as int64."""
     valid: dict[str, Array]
     """Which values are not null, only for columns that have a null in this batch."""
     arrived: float
     """`time.perf_counter()` when the last event of it was pushed."""
+    order: Array | None = field(default=None, kw_only=True)
+    """Time and source as one number, if there are several sources and a result depends on it.
+
+    Where stragglers are, times alone do not tell in which order events of equal time stand."""
     behind: bool = field(default=False, kw_only=True)
     """Whether these are stragglers, behind the last watermark that was told.
 
     They join time windows that end after it, and sessions that are open at it; windows by
     positions, marks or growing values they never join."""
+
+    @property
+    def moments(self) -> Array:
+        """What tells in which order events stand; those that it cannot tell apart as they came."""
+        return self.t if self.order is None else self.order
 
     def __len__(self) -> int:
         return len(self.t)
@@ -135,7 +146,7 @@ class Strategy(ABC):
 
     @abstractmethod
     def advance(self, watermark: int) -> None:
-        """No event earlier than the watermark will come: windows that end by it are final."""
+        """Windows that end by the watermark are final: nothing earlier will come for them."""
 
     @property
     @abstractmethod

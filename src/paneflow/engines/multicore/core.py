@@ -391,14 +391,13 @@ class Core:
 
     def _step(self, arrivals: list[Arrival]) -> None:
         start = time.perf_counter()
-        before = self._front.watermark
-        events = self._front.take(arrivals)
-        if events is not None:
-            self._passing.note(events.key, events.t)
+        for step in self._front.take(arrivals):
+            if isinstance(step, int):
+                self._strategy.advance(step)
+                continue
+            self._passing.note(step)
             self._passing.settle()
-            self._strategy.feed(events)
-        if self._front.watermark > before or events is not None:
-            self._strategy.advance(self._front.watermark)
+            self._strategy.feed(step)
         # So long that the rows of a step are a fraction of those that may wait to be read.
         self._taken += sum(arrival.rows for arrival in arrivals)
         fitting = self._outbox.most // 8 * self._taken // max(self._given, 1)

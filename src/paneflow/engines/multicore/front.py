@@ -6,7 +6,8 @@ works on them, whatever the strategy, sees one stream in one order.
 
 The frontier of a source is the largest time it has shown. The watermark is the least frontier of
 the sources that have not ended, less the query's lateness. An event that comes when the watermark
-has passed it is late, and counted; whether it is late depends on what came before it, event by
+has passed it may still find a window open, and then leaves in a batch of stragglers; if it finds
+none it is late, and counted (`stragglers.py`). Either depends on what came before it, event by
 event, and not on how events were cut into batches.
 """
 
@@ -22,9 +23,11 @@ from paneflow.aggregates.operator import Array
 from paneflow.aggregates.values import Kind, kind_of
 from paneflow.compiling import compiled
 from paneflow.engines.multicore.contract import Batch
-from paneflow.engines.multicore.held_events import HeldEvents
+from paneflow.engines.multicore.held_events import HeldEvents, Run
 from paneflow.engines.multicore.keys import KeyCodes
 from paneflow.engines.multicore.passing import FOREVER, NEVER
+from paneflow.engines.multicore.stragglers import NONE, Stragglers
+from paneflow.errors import UnsupportedError
 from paneflow.slicing.columns import Column, Reader, numbers_of
 from paneflow.slicing.ordering import is_sorted
 from paneflow.slicing.times import time_type
@@ -84,10 +87,44 @@ class Events(Batch):
             columns={name: column.values for name, column in read.items()},
             valid={name: c.valid for name, c in read.items() if c.valid is not None},
             arrived=self.arrived,
+            order=None if self.order is None else self.order[mask],
+            behind=self.behind,
             given=self.given.filter(pa.array(mask)),
             read=read,
             keys=self.keys,
         )
+
+    def between(self, start: int, end: int) -> Events:
+        """Some events that stand side by side, as views."""
+        if end - start == len(self):
+            return self
+        read = {
+            name: replace(
+                column,
+                values=column.values[start:end],
+                valid=None if column.valid is None else column.valid[start:end],
+            )
+            for name, column in self.read.items()
+        }
+        return replace(
+            self,
+            key=self.key[start:end],
+            t=self.t[start:end],
+            order=None if self.order is None else self.order[start:end],
+            columns={name: column.values for name, column in read.items()},
+            valid={name: c.valid for name, c in read.items() if c.valid is not None},
+            given=self.given.slice(start, end - start),
+            read=read,
+        )
+
+
+class Behind(NamedTuple):
+    """Events that came behind the watermark, and where it stood then."""
+
+    batch: pa.RecordBatch
+    t: Array
+    source: Array
+    limit: Array
 
 
 class Front:
@@ -110,11 +147,16 @@ class Front:
             if kind_of(type_, name) is not Kind.TEXT
         }
         self.keys = KeyCodes(query.key, schema)
+        self._stragglers = Stragglers(query, self._single)
+        told_apart = not self._single and self._stragglers.possible and _depends_on_order(query)
+        self._shift = (sources - 1).bit_length() if told_apart else None
+        """Bits that a source takes where time and source are one number."""
+        self._behind: list[Behind] = []
         self.late = 0
 
     @property
     def watermark(self) -> int:
-        """No event before this time will be let in."""
+        """An event before this time is let in only if a window is still open for it."""
         return int(self._watermark[0])
 
     @property
@@ -122,10 +164,11 @@ class Front:
         """Events that are waiting to become final."""
         return len(self._held)
 
-    def take(self, arrivals: list[Arrival]) -> Events | None:
-        """Let in what has arrived; the events that are final now, if there are any."""
+    def take(self, arrivals: list[Arrival]) -> list[Events | int]:
+        """Let in what has arrived; what is to be fed now and which watermarks to tell, in turn."""
         if not arrivals:
-            return None
+            return []
+        before = self.watermark
         fresh: list[Arrival] = []
         for arrival in arrivals:
             if arrival.batch is not None:
@@ -140,7 +183,44 @@ class Front:
                 self._watermark[0] = max(self.watermark, wm)
         self._let_in(fresh)
         ending = next((a for a in arrivals if a.due), arrivals[0])
-        return self._final(ending.arrived)
+        final = self._final(ending.arrived)
+        if self._behind:
+            return self._with_stragglers(final, ending.arrived, before)
+        if final is None:
+            return [self.watermark] if self.watermark > before else []
+        self._stragglers.note(final.key, final.t)
+        return [final, self.watermark]
+
+    def _with_stragglers(
+        self, final: Events | None, arrived: float, before: int
+    ) -> list[Events | int]:
+        """Final events, cut where stragglers among them must be fed."""
+        came, self._behind = self._behind, []
+        batch = pa.concat_batches([each.batch for each in came])
+        t, source, limit = (np.concatenate(each) for each in list(zip(*came, strict=True))[1:])
+        key = self.keys.encode(batch)
+        none = np.empty(0, np.int64)
+        known = (none, none) if final is None else (final.key, final.t)
+        groups = self._stragglers.grouped(key, t, limit, known, before)
+        self.late += groups.late
+        steps: list[Events | int] = []
+        fed = 0
+        fields = (t, groups.of) if self._single else (source, t, groups.of)
+        order = np.lexsort(fields)
+        starts = np.searchsorted(groups.of[order], np.arange(len(groups.cuts) + 1))
+        for k, (cut, watermark) in enumerate(zip(groups.cuts, groups.watermarks, strict=True)):
+            if final is not None and cut > fed:
+                steps.append(final.between(fed, cut))
+            fed = int(cut)
+            if watermark != NONE:
+                steps.append(int(watermark))
+            mine = order[starts[k] : starts[k + 1]]
+            of = source if self._single else source[mine]
+            run = Run(batch.take(pa.array(mine)), t[mine], of)
+            steps.append(replace(self._read(run, key[mine], arrived), behind=True))
+        if final is not None and fed < len(final):
+            steps.append(final.between(fed, len(final)))
+        return [*steps, self.watermark] if steps or self.watermark > before else []
 
     def _let_in(self, arrivals: list[Arrival]) -> None:
         if not arrivals:
@@ -155,13 +235,19 @@ class Front:
             self._frontiers[0] = max(self._frontiers[0], t[-1])
             self._watermark[0] = max(self.watermark, int(self._frontiers[0]) - self._lateness)
         else:
-            late = np.zeros(len(t), np.bool_)
-            _arrive(t, source, self._frontiers, self._watermark, self._lateness, late)
-            missed = int(np.count_nonzero(late))
-            if missed:
+            behind, limit = np.zeros(len(t), np.bool_), np.empty(len(t), np.int64)
+            _arrive(t, source, self._frontiers, self._watermark, self._lateness, behind, limit)
+            missed = int(np.count_nonzero(behind))
+            if missed and self._stragglers.possible:
+                of = source if self._single else source[behind]
+                self._behind.append(
+                    Behind(batch.filter(pa.array(behind)), t[behind], of, limit[behind])
+                )
+            elif missed:
                 self.late += missed
-                batch, t = batch.filter(pa.array(~late)), t[~late]
-                source = source if self._single else source[~late]
+            if missed:
+                batch, t = batch.filter(pa.array(~behind)), t[~behind]
+                source = source if self._single else source[~behind]
         self._held.add(batch, t, source)
 
     def _times(self, column: pa.Array) -> Array:
@@ -175,12 +261,15 @@ class Front:
         final = self._held.release(self.watermark + self._single)
         if final is None:
             return None
-        given = final.batch
-        codes = self.keys.encode(given)
+        return self._read(final, self.keys.encode(final.batch), arrived)
+
+    def _read(self, run: Run, key: Array, arrived: float) -> Events:
+        given = run.batch
         read = {name: reader.read(given.column(at)) for name, (at, reader) in self._readers.items()}
         return Events(
-            key=codes,
-            t=final.t,
+            key=key,
+            t=run.t,
+            order=None if self._shift is None else self._ordered(run),
             columns={name: column.values for name, column in read.items()},
             valid={name: c.valid for name, c in read.items() if c.valid is not None},
             arrived=arrived,
@@ -188,6 +277,25 @@ class Front:
             read=read,
             keys=self.keys,
         )
+
+    def _ordered(self, run: Run) -> Array:
+        """Time and source as one number."""
+        assert self._shift is not None
+        most = 2 ** (62 - self._shift)
+        if len(run) and max(-int(run.t[0]), int(run.t[-1])) >= most:
+            raise UnsupportedError(
+                f"times beyond {most} cannot be told apart by source in a stream of "
+                f"{len(self._frontiers)} sources with aggregates that depend on the order of "
+                f"events: use fewer sources, or a coarser unit of time"
+            )
+        order: Array = (run.t << self._shift) + run.source
+        return order
+
+
+def _depends_on_order(query: Query) -> bool:
+    """Whether some result depends on the order of events."""
+    laws = [aggregate.laws for aggregate in query.aggregates.values()]
+    return any(each.order_sensitive or not each.commutative for each in laws)
 
 
 def _joined(arrivals: list[Arrival]) -> pa.RecordBatch:
@@ -210,13 +318,17 @@ def _has_more(batch: pa.RecordBatch, places: list[int] | None) -> bool:
 
 
 @compiled
-def _arrive(t, source, frontiers, watermark, lateness, late):  # type: ignore[no-untyped-def]
-    """Move frontiers and watermark event by event, and mark what comes behind the watermark."""
+def _arrive(t, source, frontiers, watermark, lateness, behind, limit):  # type: ignore[no-untyped-def]
+    """Move frontiers and watermark event by event, and mark what comes behind the watermark.
+
+    Of what does it is noted where the watermark stood.
+    """
     single = len(frontiers) == 1
     wm = watermark[0]
     for i in range(len(t)):
         if t[i] < wm:
-            late[i] = True
+            behind[i] = True
+            limit[i] = wm
             continue
         s = 0 if single else source[i]
         before = frontiers[s]

@@ -48,7 +48,12 @@ class HashOnceUnit(CycleUnit):
                 np.empty(room, np.int64),
             )
             self.counts["hash_operations"] += _list_by_owner(
-                work.events.key, ticks, span.numbers, self.workers, np.empty(room, np.int64), *found
+                work.events.key,
+                ticks,
+                work.open(span).numbers,
+                self.workers,
+                np.empty(room, np.int64),
+                *found,
             )
             lists.append(found)
         return Round(work, lists)

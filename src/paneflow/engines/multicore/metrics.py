@@ -36,7 +36,7 @@ class StreamMetrics:
     pushed: int
     """Events that were taken in, late ones included."""
     late: int
-    """Events that came when the watermark had passed them; they change nothing."""
+    """Events that came when all their windows had been given out; they change nothing."""
     timeless: int
     """Events without a time; they were left out."""
     waiting: int

@@ -103,6 +103,8 @@ class PaneLineUnit(Collector):
         self._ended = [Ended(span) for span in question.spans]
         self._windows = Cells(question)
         self._added: dict[int, list[Contents]] = {}
+        self._in_order = True
+        """Whether panes were met in the order of their numbers; stragglers may make older ones."""
 
     @property
     def depth(self) -> int:
@@ -129,6 +131,7 @@ class PaneLineUnit(Collector):
             if mine is not None:
                 events, numbers = mine
                 self.counts["pane_updates"] += cells.absorb(events, places(len(numbers)), numbers)
+        self._in_order &= not (share.work.behind and len(share))
         if self.rightmost:
             self.counts["result_checks"] += len(share.work)
         over = [ended.advance(share.work) for ended in self._ended]
@@ -143,6 +146,8 @@ class PaneLineUnit(Collector):
         """What my panes add to windows that have just ended; panes no longer needed are dropped."""
         held = cells.contents()
         concerned = ended.concerned(held)
+        if not self._in_order:
+            concerned = concerned.chosen(order_of(concerned.number))
         parts, scanned = self._parts_of(panes, concerned, ended.before, ended.now)
         self.counts["window_updates"] += scanned
         self.counts["windows_found"] += len(parts)

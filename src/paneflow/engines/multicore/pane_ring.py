@@ -6,6 +6,9 @@ PU, as far as there are windows that they contribute to; each PU merges them int
 rules by which they are forwarded are those of chapter 7: a PU has a queue of its own finished
 panes and one of the previous PU's, and takes the earlier.
 
+Stragglers of a pane that has expired make another pane of the same number, which goes round by
+itself, to windows that are still open.
+
 All panes of one PU that have expired by the same message travel together, under the number of
 that message. Every message tells every PU how far the stream has come, so a pane expires as soon
 as the stream has passed it, and not when its PU gets the next event of its own. When panes come
@@ -106,7 +109,8 @@ class PaneRingUnit(Holder):
         now = [panes.at(work.limit) for panes in self.panes]
         if self._passed is None:
             self._passed = [panes.at(work.since) for panes in self.panes]
-        if now == self._passed and not self.question.by_count and work.events is not None:
+        staying = now == self._passed and not self.question.by_count
+        if staying and work.events is not None and not work.behind:
             return False
         self._passed = now
         leaving = []
@@ -151,6 +155,7 @@ class PaneRingUnit(Holder):
         for k, (panes, cells) in enumerate(zip(self.panes, self.cells, strict=True)):
             come = joined([expired.panes[k] for expired in together])
             come = come.chosen(order_of(come.number))
+            open_ = together[0].work.open(panes.span)
             most = -(-panes.span.most // self.workers)
             which, numbers, step = self.pairs(most)
             for start in range(0, len(come), step):
@@ -159,7 +164,7 @@ class PaneRingUnit(Holder):
                     come.number,
                     start,
                     start + step,
-                    panes.numbers,
+                    (panes.per_window, panes.per_slide, open_.least),
                     self.rank,
                     self.workers,
                     which,

@@ -51,7 +51,7 @@ class Panes:
     @property
     def numbers(self) -> tuple[int, int, int]:
         """Panes in a window, panes in a slide, and the lowest number of a window, for kernels."""
-        return self.per_window, self.per_slide, 0 if self.span.by_count else -NEVER
+        return self.per_window, self.per_slide, self.span.least
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +100,7 @@ class Dealer:
     def _deal(
         self, work: Work, batch: Batch | None, panes: Panes, together: int
     ) -> list[tuple[Events, Array] | None]:
-        if batch is None:
+        if batch is None or (work.behind and panes.span.by_count):
             return [None] * self._workers
         numbers = np.empty(len(batch), np.int64)
         starts = np.zeros(self._workers + 2, np.int64)

@@ -16,7 +16,7 @@ import numpy as np
 from paneflow.aggregates.operator import Array
 from paneflow.compiling import compiled
 from paneflow.engines.multicore.closing.key_state import Grown, KeyState
-from paneflow.engines.multicore.contract import Rows
+from paneflow.engines.multicore.contract import Batch, Rows
 from paneflow.windows import Custom, Delta, SlideByTime, Sliding
 
 if TYPE_CHECKING:
@@ -47,10 +47,10 @@ class Passing:
         if self._silent is not None:
             self._silent.undo()
 
-    def note(self, key: Array, t: Array) -> None:
+    def note(self, events: Batch) -> None:
         """Remember when each key was seen last, if it matters."""
-        if self._silent is not None and len(key):
-            self._silent.note(key, t)
+        if self._silent is not None and len(events) and not events.behind:
+            self._silent.note(events.key, events.t)
 
     def passed(self, watermark: int) -> int:
         """No later row will end before this."""

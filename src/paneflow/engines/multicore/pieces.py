@@ -64,7 +64,7 @@ class PartsOf:
         And how many panes were scanned for it.
         """
         n = len(panes)
-        # A PU meets panes in the order of their numbers, and holds them in it.
+        # Panes come in the order of their numbers.
         order = order_of(panes.key)
         starts, sides = np.empty(n + 1, np.int64), np.zeros(n, np.int64)
         fields, at, found, scanned = self._listed(pieces, panes, order, starts, sides, before, now)

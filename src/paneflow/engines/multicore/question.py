@@ -14,6 +14,7 @@ import numpy as np
 
 from paneflow.aggregates import _hashing
 from paneflow.aggregates.aggregate import Constant, Kinds
+from paneflow.aggregates.defined import Defined
 from paneflow.aggregates.operator import TIME, Array, Operator, Partials, share
 from paneflow.aggregates.values import Kind
 from paneflow.engines.multicore.contract import Batch, Result
@@ -37,6 +38,8 @@ class Span:
     slide: int
     offset: int
     by_count: bool = False
+    least: int = -NEVER
+    """The lowest number of a window that is asked about."""
 
     @property
     def most(self) -> int:
@@ -46,7 +49,7 @@ class Span:
     @property
     def numbers(self) -> tuple[int, int, int, int]:
         """Range, slide, offset, and the lowest number that a window can have, for kernels."""
-        return self.range, self.slide, self.offset, 0 if self.by_count else -NEVER
+        return self.range, self.slide, self.offset, self.least
 
     def ended(self, tick: int) -> int:
         """The number of the last window that ends at a tick or before it."""
@@ -161,7 +164,7 @@ class Events:
 
     def _form(self, column: str, form: str) -> Array:
         if column == TIME:
-            return self.t
+            return self._batch.moments
         kind = self._question.kinds[column]
         values = self._batch.columns[column]
         if form == "float":
@@ -191,6 +194,7 @@ def refusal(query: Query, kinds: Kinds, most_windows: int) -> str | None:
                 f"window {label!r} ({window}) overlaps {overlap:,} times, and each of these "
                 f"windows would be updated by itself: use 'pane_line', or a longer slide"
             )
+    by_time = any(isinstance(window, Sliding) for window in query.windows.values())
     for name, aggregate in query.aggregates.items():
         if not isinstance(aggregate, Constant):
             return (
@@ -201,6 +205,12 @@ def refusal(query: Query, kinds: Kinds, most_windows: int) -> str | None:
             return (
                 f"aggregate {name!r} ({aggregate}) reads text, and PUs share numbers alone: "
                 f"use another strategy"
+            )
+        if by_time and isinstance(aggregate, Defined) and not aggregate.laws.commutative:
+            return (
+                f"aggregate {name!r} ({aggregate}) does not commute, and PUs keep partials and "
+                f"not the events of time windows, among which an event that comes behind the "
+                f"watermark would have to be put: use another strategy, or count windows alone"
             )
         for operator in aggregate.operators(kinds):
             if operator.fold_many is not None:
@@ -222,7 +232,7 @@ def _span(label: int, window: object) -> Span:
     assert isinstance(window, Count)
     # A stream has no end at which it would be known in time which window is the last, so
     # `partial` has no effect.
-    return Span(label, window.size, window.slide, 0, by_count=True)
+    return Span(label, window.size, window.slide, 0, by_count=True, least=0)
 
 
 def _column_set(columns: tuple[str, ...]) -> tuple[str, ...]:

@@ -156,7 +156,8 @@ class Expiry:
         if self._reached is None:
             if work.events is None:
                 return False
-            self._reached = [span.ended(int(work.events.t[0])) for span in spans]
+            begun = work.since if work.behind else int(work.events.t[0])
+            self._reached = [span.ended(begun) for span in spans]
         due = False
         for k, span in enumerate(spans):
             reached = max(self._reached[k], span.ended(work.limit))

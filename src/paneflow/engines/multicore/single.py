@@ -74,7 +74,7 @@ class OpenStream:
                 each.undo()
 
     def take(self, events: Events) -> None:
-        """Take events in, in total order."""
+        """Take events in, in total order, or stragglers."""
         for each in (self._by_slices, *self._by_sessions, self._by_events):
             if each is not None:
                 each.take(events)
@@ -155,7 +155,7 @@ class Single(Strategy):
         return [UnitMetrics(0, tuples=self._tuples, results=self._results, depth=held)]
 
     def _take(self, events: Events) -> None:
-        self._passing.note(events.key, events.t)
+        self._passing.note(events)
         self._open.take(events)
 
     def _close(self, watermark: int) -> None:
@@ -186,7 +186,8 @@ class Single(Strategy):
         """Answer events up to the first that cannot be answered; whether there is none."""
         try:
             self._take(events)
-            self._close(int(events.t[-1]))
+            if not events.behind:
+                self._close(int(events.t[-1]))
         except Exception:
             self._undo()
             if len(events) == 1:

@@ -42,6 +42,8 @@ def part(batch: Batch, which: Array | slice) -> Batch:
         {name: column[which] for name, column in batch.columns.items()},
         {name: valid[which] for name, valid in batch.valid.items()},
         batch.arrived,
+        order=None if batch.order is None else batch.order[which],
+        behind=batch.behind,
     )
 
 
@@ -84,7 +86,9 @@ class Topology(Crewed):
     def feed(self, batch: Batch) -> None:
         self._check_open()
         if len(batch):
-            self._deliver(self._arrivals.batch(batch), batch)
+            arrivals = self._arrivals
+            work = arrivals.stragglers(batch) if batch.behind else arrivals.batch(batch)
+            self._deliver(work, batch)
 
     def advance(self, watermark: int) -> None:
         self._check_open()

@@ -2,13 +2,14 @@
 
 Every message ends in a limit: once a PU has worked on it, windows that end by the limit are
 final. A batch's limit is its last time, since nothing earlier will come; a watermark is a message
-without events.
+without events. The limit of stragglers is the watermark that they are behind: windows that end by
+it have been given out, and are closed to them.
 """
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,6 +17,8 @@ from paneflow.aggregates.operator import Array
 from paneflow.compiling import compiled
 from paneflow.engines.multicore.contract import Batch
 from paneflow.engines.multicore.question import NEVER, Events, Question, Span
+
+NO_TICKS = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +35,8 @@ class Work:
     """Where each event stands among those of its key, if some window counts events."""
     counted: tuple[Array, Array] | None = None
     """Keys that have got events, and how many they have now, if some window counts events."""
+    behind: bool = False
+    """Whether its events are stragglers."""
     final: bool = False
     dummy: bool = False
     """Whether it says nothing but that all before it has been sent."""
@@ -42,9 +47,15 @@ class Work:
     def ticks(self, span: Span) -> Array:
         """What a span's windows are made of: times, or positions."""
         assert self.events is not None
+        if self.behind and span.by_count:
+            return NO_TICKS
         ticks = self.positions if span.by_count else self.events.t
         assert ticks is not None
         return ticks
+
+    def open(self, span: Span) -> Span:
+        """The span with those windows alone that are open to the events."""
+        return replace(span, least=span.ended(self.limit) + 1) if self.behind else span
 
 
 class Arrivals:
@@ -62,6 +73,7 @@ class Arrivals:
         self._met = np.zeros(0, np.int64)
         self._seq = 0
         self._limit: int | None = None
+        self._watermark = -NEVER
         self._settled: int | None = None
         """Up to where windows have been given out, as far as is known here."""
         self._arrived = time.perf_counter()
@@ -80,8 +92,18 @@ class Arrivals:
         seq = self._next()
         return Work(seq, since, self._limit, batch.arrived, events, positions, counted)
 
+    def stragglers(self, batch: Batch) -> Work:
+        """Events behind the last watermark, by which all windows that it ends were given out."""
+        self._arrived = batch.arrived
+        if self._limit is None:
+            self._limit = self._settled = self._watermark
+        self._limit = max(self._limit, self._watermark)
+        events = Events(self._question, batch)
+        return Work(self._next(), self._limit, self._limit, batch.arrived, events, behind=True)
+
     def watermark(self, watermark: int) -> Work | None:
         """A watermark; None if no window ends by it that has not been given out before."""
+        self._watermark = watermark
         if self._limit is None:
             return None
         limit = max(self._limit, watermark)

@@ -21,6 +21,7 @@ import pyarrow as pa
 from paneflow.aggregates.operator import Array
 from paneflow.compiling import compiled
 from paneflow.engines.multicore.closing.key_state import Grown, KeyState
+from paneflow.engines.multicore.contract import Batch
 
 PIECE = 4096
 """Events of a batch that is joined with others no more."""
@@ -86,6 +87,7 @@ class EventLog:
     def __init__(self) -> None:
         self.end = 0
         self._t, self._clock, self._key, self._next = (Grown() for _ in range(4))
+        self._order: Grown | None = None
         self._last = KeyState(NOTHING)
         self._pieces = Pieces([], [])
         self._settled = self._live = 0
@@ -99,6 +101,11 @@ class EventLog:
     def t(self) -> Array:
         """Times, by slot."""
         return self._t.values[: self.end]
+
+    @property
+    def moments(self) -> Array:
+        """What tells in which order events stand, by slot; equal ones stand in order of slots."""
+        return self.t if self._order is None else self._order.values[: self.end]
 
     @property
     def key(self) -> Array:
@@ -115,18 +122,22 @@ class EventLog:
         """The latest time up to each slot."""
         return self._clock.values[: self.end]
 
-    def take(self, key: Array, t: Array, batch: pa.RecordBatch, behind: bool) -> int:
-        """Add events behind all others; gives the slot of the first."""
+    def take(self, events: Batch, batch: pa.RecordBatch) -> int:
+        """Add events behind all others, with the columns to keep; gives the slot of the first."""
+        key, t = events.key, events.t
         first, n = self.end, len(t)
         clock = np.maximum.accumulate(t)
         if first:
             clock = np.maximum(clock, self._clock.values[first - 1])
         self._t.put(first, t)
+        if events.order is not None:
+            self._order = self._order or Grown()
+            self._order.put(first, events.order)
         self._clock.put(first, clock)
         self._key.put(first, key)
         self._next.put(first, np.full(n, NOTHING))
         self.end += n
-        if behind:
+        if events.behind:
             self.behind = np.append(self.behind, np.arange(first, self.end))
         else:
             self._last.touch(key)
@@ -185,8 +196,9 @@ class EventLog:
         self._pieces = Pieces([0], [self.gather(live)]) if len(live) else Pieces([], [])
         following = self.next
         self._next.values[: self.end] = np.where(following == NOTHING, NOTHING, places[following])
-        for column in (self._t, self._clock, self._key, self._next):
-            column.keep(needed)
+        for column in (self._t, self._clock, self._key, self._next, self._order):
+            if column is not None:
+                column.keep(needed)
         last = self._last.values[0]
         last[:] = np.where(last == NOTHING, NOTHING, places[last])
         self.behind = places[self.behind[needed[self.behind]]]

@@ -125,7 +125,8 @@ class ByTime(Finder):
         if len(slots) == 0:
             return None
         key, t = self.log.key[slots], self.log.t[slots]
-        order = stable_order([key, t] if len(self.log.behind) else [key], len(slots))
+        by = [key, self.log.moments[slots]] if len(self.log.behind) else [key]
+        order = stable_order(by, len(slots))
         if order is not None:
             slots, key, t = slots[order], key[order], t[order]
         heads = np.flatnonzero(np.append(True, key[1:] != key[:-1]))

@@ -56,9 +56,9 @@ class BySession(ByKey):
         """Let stragglers join open sessions, or open one if it is still open at the watermark."""
         self.state.touch(events.key)
         earliest, latest = self.state.values[EARLIEST], self.state.values[LATEST]
-        for slot, (k, t) in enumerate(
-            zip(events.key.tolist(), events.t.tolist(), strict=True), first
-        ):
+        # The latest first: one that came before them may be in their session only with them.
+        for at in range(len(events) - 1, -1, -1):
+            slot, k, t = first + at, int(events.key[at]), int(events.t[at])
             if earliest[k] == NEVER:
                 if t + self._gap < self._before:
                     continue
@@ -92,7 +92,7 @@ class BySession(ByKey):
     def collected(self, key: Array, seq: Array, first: Array, events: Array) -> Extents:
         if not self._joined:
             return super().collected(key, seq, first, events)
-        t, following = self.log.t, self.log.next
+        moments, following = self.log.moments, self.log.next
         parts = []
         for i, number in enumerate(zip(key.tolist(), seq.tolist(), strict=True)):
             slots = self._joined.pop(number, [])
@@ -101,7 +101,7 @@ class BySession(ByKey):
                 slots.append(at)
                 at = int(following[at])
             mine = np.sort(np.array(slots))
-            parts.append(mine[np.argsort(t[mine], kind="stable")])
+            parts.append(mine[np.argsort(moments[mine], kind="stable")])
         hi = np.cumsum([len(part) for part in parts])
         return self.extents(key, seq, np.append(0, hi[:-1]), hi, np.concatenate(parts))
 

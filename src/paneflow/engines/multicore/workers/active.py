@@ -72,7 +72,7 @@ class Mapping:
                 return [None] * workers
             bounds = (window.range.value, window.slide.value, window.offset.value)
             _by_time(events.t, *bounds, needed)
-        else:
+        elif not events.behind:
             self._make_room(events.key)
             if isinstance(window, Count):
                 _by_position(events.key, self._seen, window.size, window.slide, needed)

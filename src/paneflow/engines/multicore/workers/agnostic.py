@@ -185,8 +185,7 @@ class Agnostic(Farm):
 
     def _emit(self, events: Events | None, watermark: int, passed: int) -> None:
         if events is not None:
-            batch = events.given.select(self._columns)
-            first = self._buffer.take(events.key, events.t, batch, events.behind)
+            first = self._buffer.take(events, events.given.select(self._columns))
             for finder in self._finders:
                 finder.take(events, first)
             return

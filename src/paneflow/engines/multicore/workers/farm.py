@@ -104,7 +104,7 @@ class Farm(Crewed):
         assert isinstance(batch, Events)
         self._await_room()
         self._arrived = batch.arrived
-        self._passing.note(batch.key, batch.t)
+        self._passing.note(batch)
         self._emit(batch, self._watermark, NEVER)
 
     def advance(self, watermark: int) -> None:

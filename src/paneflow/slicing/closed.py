@@ -1,0 +1,49 @@
+"""What has closed by a watermark: the last window of a time, and the session of a span of time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from paneflow.aggregates.operator import Array
+from paneflow.slicing.arranged import Arranged
+from paneflow.slicing.bounds.by_time import session
+from paneflow.slicing.events import order_events
+from paneflow.windows import Session, Sliding
+
+NEVER = int(np.iinfo(np.int64).min)
+
+
+def last_ends(windows: Sequence[Sliding], t: Array) -> Array:
+    """When the last window that a time is in ends; NEVER if it is in none."""
+    ends = np.full(len(t), NEVER)
+    for window in windows:
+        offset, slide = window.offset.value, window.slide.value
+        latest = offset + (t - offset) // slide * slide + window.range.value
+        np.maximum(ends, np.where(latest > t, latest, NEVER), out=ends)
+    return ends
+
+
+def missed_by_time(windows: Sequence[Sliding], t: Array, watermark: int) -> tuple[Array, Array]:
+    """Which times are in windows that have all ended by a watermark, and which are in none."""
+    ends = last_ends(windows, t)
+    nowhere = ends == NEVER
+    return (ends <= watermark) & ~nowhere, nowhere
+
+
+def ended_sessions(
+    codes: Array, start: Array, last: Array, window: Session, watermark: int
+) -> Array:
+    """Which spans of time, each of the key with a code, are of sessions that have closed."""
+    ended = np.zeros(len(start), np.bool_)
+    if len(start):
+        keys = pa.table({"code": np.arange(int(codes.max()) + 1)})
+        events = order_events(codes, keys, start, last)
+        (part,) = events.parts(1)
+        found = session(window, part, Arranged(events, {}))
+        latest = np.maximum.reduceat(part.last, found.lo)
+        done = np.repeat(latest + window.gap.value < watermark, found.hi - found.lo)
+        ended[events.arrange(np.arange(len(start)))[done]] = True
+    return ended
