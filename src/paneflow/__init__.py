@@ -13,6 +13,7 @@ from paneflow.errors import InputError, PaneflowError, QueryError, UnsupportedEr
 from paneflow.planning import Plan
 from paneflow.query import Query
 from paneflow.slicing.slices import Slices
+from paneflow.warming import warm_up
 
 __all__ = [
     "InputError",
@@ -23,5 +24,6 @@ __all__ = [
     "Slices",
     "UnsupportedError",
     "aggregates",
+    "warm_up",
     "windows",
 ]

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numba
 from numba import config, types
 from numba.core import sigutils
 from numba.core.caching import NullCache
@@ -35,24 +34,33 @@ DIGEST = hashlib.sha256().digest_size
 
 def keep(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """A decorator that compiles a function with Numba's options, and keeps what it compiled."""
-
-    def decorated(function: Callable[..., Any]) -> Any:
-        if config.DISABLE_JIT:  # type: ignore[attr-defined]
-            return function
-        of_all = {"nopython": True, "boundscheck": None, "no_cfunc_wrapper": True}
-        return Kernel(function, targetoptions=of_all | options)
-
-    return decorated
+    return lambda function: _made(Kernel, function, options)
 
 
 def inner(**options: Any) -> Callable[[Function], Function]:
     """A decorator for functions that only compiled functions call.
 
-    What lets Python or C call them is left out: it takes as long to compile as many a function.
+    What lets Python call them is left out: it takes as long to compile as many a function.
     """
-    of_all = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    decorator: Callable[[Function], Function] = numba.njit(**(of_all | options))  # type: ignore[assignment]
-    return decorator
+    return lambda function: _made(Inner, function, _INNER | options)
+
+
+_ALL = {"nopython": True, "boundscheck": None, "no_cfunc_wrapper": True}
+_INNER = {"nogil": True, "no_cpython_wrapper": True}
+
+
+def _made(kind: type[CPUDispatcher], function: Any, options: dict[str, Any]) -> Any:
+    if config.DISABLE_JIT:  # type: ignore[attr-defined]
+        return function
+    return kind(function, targetoptions=_ALL | options)
+
+
+class Inner(CPUDispatcher):
+    """What Numba makes of a function that becomes part of others."""
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        """Without a way in from Python, the call would end the process."""
+        raise TypeError(f"{self.py_func.__qualname__} can be called by compiled functions only")
 
 
 class Kernel(CPUDispatcher):
