@@ -1,7 +1,7 @@
-"""What a user's functions give on sample events: the types of their partials and results.
+"""What a user's functions give on sample events, as plain Python.
 
-One sample is not enough: `lambda i: i if i > 0 else 0.5` gives an integer for one and a float for
-another, and a type must hold both. Samples that the functions cannot take say nothing.
+Compiled functions must give the same on samples, and the results of functions that run as Python
+have the type of those of samples. Samples that the functions cannot take say nothing.
 """
 
 from __future__ import annotations
@@ -11,12 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
-
+from paneflow.aggregates._results import plain_value
 from paneflow.aggregates.laws import check_shape
 from paneflow.aggregates.values import Kind
 
-Dtype = Literal["int64", "float64", "bool", "object"]
+Dtype = Literal["int64", "float64", "bool"]
 Event = tuple[Any, ...]
 CASTS: dict[str, Callable[[Any], Any]] = {"int64": int, "float64": float, "bool": bool}
 OF_KIND: dict[Kind, tuple[Any, ...]] = {
@@ -41,27 +40,28 @@ class Tried:
 
     events: list[Event]
     partials: list[Any]
-    dtypes: tuple[Dtype, ...]
     bare: bool
 
-    def cells(self, partial: Any) -> tuple[Any, ...]:
+    def cells(self, partial: Any, dtypes: Sequence[Dtype]) -> tuple[Any, ...]:
         """A partial's components in their types."""
         cells = (partial,) if self.bare else partial
-        return tuple(
-            CASTS[d](cell) if d in CASTS else cell
-            for d, cell in zip(self.dtypes, cells, strict=True)
-        )
+        return tuple(CASTS[d](cell) for d, cell in zip(dtypes, cells, strict=True))
 
-    def typed(self, partial: Any) -> Any:
-        """A partial as compiled code holds it."""
-        return self.cells(partial)[0] if self.bare else self.cells(partial)
+    def results(
+        self, lower: Callable[[Any], Any], dtypes: Sequence[Dtype] | None
+    ) -> Iterator[tuple[int, Any]]:
+        """What lower gives for those partials it can take, and which they are.
 
-    def results(self, lower: Callable[[Any], Any]) -> Iterator[tuple[int, Any]]:
-        """What lower gives for those partials it can take, and which they are."""
+        `dtypes` are the types in which compiled code holds them.
+        """
         for k, partial in enumerate(self.partials):
-            result = attempt(lower, self.typed(partial))
+            given = partial
+            if dtypes is not None:
+                cells = self.cells(partial, dtypes)
+                given = cells[0] if self.bare else cells
+            result = attempt(lower, given)
             if not isinstance(result, Failure):
-                yield k, plain(result)
+                yield k, plain_value(result)
 
 
 @dataclass(frozen=True)
@@ -100,10 +100,7 @@ def try_out(
     if not taken:
         return failure
     check_shape(what, partials, identity)
-    bare = not isinstance(identity, tuple)
-    rows = [(p,) if bare else p for p in [identity, *partials]]
-    dtypes = tuple(_dtype(cells) for cells in zip(*rows, strict=True))
-    return Tried(taken, partials, dtypes, bare)
+    return Tried(taken, partials, not isinstance(identity, tuple))
 
 
 def attempt(function: Callable[..., Any], *values: Any) -> Any:
@@ -137,19 +134,6 @@ def other_kinds(columns: int) -> Iterator[tuple[Kind, ...]]:
     return itertools.islice(itertools.product(likely, repeat=columns), 256)
 
 
-def plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
-
-
 def _fits(value: Any, kind: Kind) -> bool:
     boolean = isinstance(value, bool) == (kind is Kind.BOOLEAN)
     return boolean and isinstance(value, TYPES[kind])
-
-
-def _dtype(cells: Iterable[Any]) -> Dtype:
-    kinds = {type(plain(cell)) for cell in cells}
-    if kinds == {bool}:
-        return "bool"
-    if kinds <= {int, bool}:
-        return "int64"
-    return "float64" if kinds <= {int, float, bool} else "object"

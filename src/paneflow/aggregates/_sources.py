@@ -23,6 +23,8 @@ from typing import Any
 
 import numpy as np
 
+from paneflow.aggregates._checking import PREAMBLE, Unchecked, check_constant, checked
+
 _PARSING = threading.Lock()
 IMPORTED = {"math": math, "np": np}
 """What every kernel imports already."""
@@ -32,8 +34,13 @@ LARGEST = 1 << 16
 """Bytes of an array up to which it is written out as a constant."""
 
 
-def functions_text(functions: dict[str, Callable[..., Any]]) -> str | None:
+def functions_text(
+    functions: dict[str, Callable[..., Any]], *, checked: bool = False
+) -> str | None:
     """The source of functions under new names, with what they refer to; None if unobtainable.
+
+    If `checked`, with operations that raise an error where compiled code would not do what Python
+    does; `Unchecked` is raised if there are none.
 
     >>> print(functions_text({"combine": lambda a, b: a + b}))
     @helper
@@ -42,15 +49,17 @@ def functions_text(functions: dict[str, Callable[..., Any]]) -> str | None:
     <BLANKLINE>
     <BLANKLINE>
     """
-    exporter = _Exporter()
+    exporter = _Exporter(checked)
     try:
         # Python 3.11 fails now and then when two threads parse at once.
         with _PARSING:
             for name, function in functions.items():
                 exporter.function(function, name)
-    except (_CannotExport, SyntaxError):
+    except (_CannotExport, SyntaxError) as reason:
+        if checked:
+            raise Unchecked(str(reason)) from None
         return None
-    return "".join(exporter.parts)
+    return (PREAMBLE if checked else "") + "".join(exporter.parts)
 
 
 def python_function(function: Any) -> types.FunctionType | None:
@@ -70,18 +79,25 @@ class _CannotExport(Exception):
 class _Exporter:
     """Collects the text of functions and, before each, of everything it refers to."""
 
-    def __init__(self) -> None:
+    def __init__(self, checked: bool) -> None:
+        self._checked = checked
         self.parts: list[str] = []
         self.taken: dict[str, Any] = {}
 
     def function(self, given: Any, name: str) -> None:
         function = python_function(given)
         if function is None:
-            raise _CannotExport
+            raise _CannotExport(f"{given!r} is not a function written in Python")
         node = copy.deepcopy(_definition(function))
-        names = {key: self._reference(key, value) for key, value in _references(function)}
-        if _bound(node) & names.keys():
-            raise _CannotExport  # an inner function has a variable of the same name
+        values = dict(_references(function))
+        bound = _bound(node)
+        if bound & values.keys():
+            # An inner function has a variable of the same name.
+            raise _CannotExport(f"it has two variables {min(bound & values.keys())!r}")
+        if self._checked:
+            node = checked(node, values, bound)
+            values = {key: value for key, value in values.items() if key in _read(node)}
+        names = {key: self._reference(key, value) for key, value in values.items()}
         _Renaming(names).visit(node)
         node.args.defaults = [_literal(value) for value in function.__defaults__ or ()]
         by_keyword = function.__kwdefaults__ or {}
@@ -90,7 +106,7 @@ class _Exporter:
             for a in node.args.kwonlyargs
         ]
         node.name = name
-        node.decorator_list = [ast.Name("helper", ast.Load())]
+        node.decorator_list = [ast.Name("users" if self._checked else "helper", ast.Load())]
         node.returns = None
         for argument in (*node.args.args, *node.args.posonlyargs, *node.args.kwonlyargs):
             argument.annotation = None
@@ -100,6 +116,8 @@ class _Exporter:
 
     def _reference(self, key: str, value: Any) -> str:
         """Write what a name stands for, once, and give the name under which it is found."""
+        if self._checked:
+            check_constant(value)
         if IMPORTED.get(key) is value:
             return key
         name = f"given_{key}"
@@ -115,7 +133,10 @@ class _Exporter:
         elif python_function(value) is not None:
             self.function(value, name)
         else:
-            self.parts.append(f"{name} = {ast.unparse(_literal(value))}\n")
+            try:
+                self.parts.append(f"{name} = {ast.unparse(_literal(value))}\n")
+            except _CannotExport as reason:
+                raise _CannotExport(f"it reads {key!r}, {reason}") from None
         return name
 
 
@@ -140,12 +161,13 @@ def _literal(value: Any) -> ast.expr:
         return ast.parse(f"{'-' if value < 0 else ''}math.{abs(value)!r}", mode="eval").body
     if type(value) in (bool, int, float, str, types.NoneType):
         return ast.parse(repr(value), mode="eval").body
-    raise _CannotExport
+    raise _CannotExport(f"a {type(value).__name__}, which compiled code cannot hold")
 
 
 def _array_literal(array: np.ndarray[Any, Any]) -> ast.expr:
     if array.dtype.kind not in "biuf" or not 0 < array.nbytes <= LARGEST:
-        raise _CannotExport
+        kind = f"of {array.nbytes} bytes of {array.dtype}"
+        raise _CannotExport(f"an array {kind}, which compiled code cannot hold as a constant")
     cells = f"np.frombuffer(bytes.fromhex({array.tobytes().hex()!r}), {array.dtype.str!r})"
     return ast.parse(f"{cells}.reshape({array.shape!r})", mode="eval").body
 
@@ -156,7 +178,7 @@ def _references(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
         try:
             yield name, cell.cell_contents
         except ValueError:  # not set yet
-            raise _CannotExport from None
+            raise _CannotExport(f"it reads {name!r}, which is not set") from None
     read = {
         instruction.argval: None
         for code in _codes(function.__code__)
@@ -179,6 +201,11 @@ def _bound(node: ast.AST) -> set[str]:
         elif isinstance(inner, ast.FunctionDef) and inner is not node:
             bound.add(inner.name)
     return bound
+
+
+def _read(node: ast.AST) -> set[str]:
+    """Names that are read somewhere in a function."""
+    return {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
 
 
 def _text_around(function: types.FunctionType) -> str:
@@ -204,7 +231,7 @@ def _definition(function: types.FunctionType) -> ast.FunctionDef:
             _definitions[code] = None
     found = _definitions[code]
     if found is None:
-        raise _CannotExport
+        raise _CannotExport(f"the source of {function.__qualname__} cannot be read")
     return found
 
 

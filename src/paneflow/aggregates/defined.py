@@ -1,8 +1,7 @@
 """define: a user's own incremental aggregate, at the speed of a built-in.
 
-lift, combine and lower are plain Python over scalars and tuples. Their types are found by
-running them in Python on values of the columns' types; then they are compiled with the loops
-around them, and must give the same on those values. What cannot be compiled still runs, as
+lift, combine and lower are plain Python over scalars and tuples. They are compiled with the loops
+around them; `typed.py` decides whether, and in which types. What cannot be compiled still runs, as
 Python, with a warning that says why.
 """
 
@@ -10,33 +9,23 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
 import pyarrow as pa
 
-from paneflow.aggregates._samples import (
-    Event,
-    Failure,
-    Tried,
-    attempt,
-    events_of,
-    other_kinds,
-    plain,
-    try_out,
-)
-from paneflow.aggregates._sources import python_function
+from paneflow.aggregates._results import fitted, plain_value
+from paneflow.aggregates._roles import Role
+from paneflow.aggregates._samples import Event, Failure, attempt, other_kinds
 from paneflow.aggregates.aggregate import Constant, Kinds, Lowered, Merged, Types
-from paneflow.aggregates.kernels import Shape, kernel
-from paneflow.aggregates.laws import Laws, alike, check_laws
-from paneflow.aggregates.operator import Array, Component, Input, Operator, Partials
+from paneflow.aggregates.laws import Laws, check_laws
+from paneflow.aggregates.operator import Array, Operator
+from paneflow.aggregates.typed import Functions, Typed, lower_all, typed
 from paneflow.aggregates.values import Kind, kind_of
-from paneflow.errors import InputError, QueryError
+from paneflow.errors import InputError, PaneflowError, QueryError
 
 SAMPLES: tuple[Any, ...] = (0.5, 1.25, 2.0, 3.75, -1.5, 1, 2, 7)
-NUMPY = {pa.bool_(): np.bool_, pa.int64(): np.int64, pa.float64(): np.float64}
 
 
 class SlowAggregateWarning(UserWarning):
@@ -76,16 +65,16 @@ class Defined(Constant):
         return self.definition.laws
 
     @property
-    def lift(self) -> Callable[..., Any]:
-        return self.definition.lift
+    def lift(self) -> Role:
+        return Role(str(self), "lift", self.definition.lift)
 
     @property
-    def combine(self) -> Callable[..., Any]:
-        return self.definition.combine
+    def combine(self) -> Role:
+        return Role(str(self), "combine", self.definition.combine)
 
     @property
-    def lower_one(self) -> Callable[..., Any]:
-        return self.definition.lower
+    def lower_one(self) -> Role:
+        return Role(str(self), "lower", self.definition.lower)
 
     @property
     def identity(self) -> Any:
@@ -93,193 +82,96 @@ class Defined(Constant):
 
     def result_type(self, types: Types) -> pa.DataType:
         kinds = tuple(kind_of(types[c], c) for c in self.columns)
-        tried = _tried(self, kinds)
-        if isinstance(tried, Failure):
+        found = _typed(self, kinds)
+        if isinstance(found, Failure):
             given = ", ".join(f"{c!r} has type {types[c]}" for c in self.columns)
             raise InputError(
-                f"{self}: lift and combine take no sample of such columns: {given}, and {tried}; "
+                f"{self}: lift and combine take no sample of such columns: {given}, and {found}; "
                 f"cast the columns, or pass define(..., samples=[...]) of values they take"
             )
-        return _result_type(self, tried)
+        return found.result
 
     def operators(self, kinds: Kinds) -> tuple[Operator, ...]:
-        return (_operator(self, tuple(kinds[c] for c in self.columns))[0],)
+        return (_settled(self, tuple(kinds[c] for c in self.columns)).operator,)
 
     def lower(self, n: Array, merged: Merged, kinds: Kinds) -> Lowered:
-        operator, tried = _operator(self, tuple(kinds[c] for c in self.columns))
+        found = _settled(self, tuple(kinds[c] for c in self.columns))
         (parts,) = merged
-        type_ = _result_type(self, tried)
-        if operator.compiled and type_ in NUMPY:
-            return _lower_compiled(self, operator, type_, n, parts)
+        lower = Role(str(self), "lower", self.definition.lower, found.lowered is not None)
         cells = zip(*(p.tolist() for p in parts), strict=True)
+        if found.lowered is not None:
+            try:
+                return lower_all(found, lower, n, parts)
+            except PaneflowError as error:
+                # Compiled code knows only that it failed: run as Python, it shows where.
+                for counted, cell in zip((n > 0).tolist(), cells, strict=True):
+                    if counted:
+                        lower(cell[0] if found.operator.bare else cell)
+                said = str(error).replace("lift or combine raised", "lower raised")
+                raise InputError(said) from error.__cause__
         lowered = [
-            plain(self.definition.lower(cell[0] if operator.bare else cell)) if counted else None
+            lower(cell[0] if found.operator.bare else cell) if counted else None
             for counted, cell in zip((n > 0).tolist(), cells, strict=True)
         ]
-        try:
-            return pa.array(lowered, type_), None
-        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
-            raise InputError(
-                f"{self}: lower gave {type_} for samples, and now something else: {error}; "
-                f"let lower give one type, or pass define(..., samples=[...]) that show them all"
-            ) from error
+        return self.fitted(lowered, found.result), None
+
+    def fitted(self, results: Sequence[Any], type_: pa.DataType) -> pa.Array:
+        """What lower gave, in the type of the results; whole numbers become floats if need be."""
+        advice = "let lower give one type, or pass define(..., samples=[...]) that show all"
+        plain = [plain_value(result) for result in results]
+        if type_ == pa.float64():
+            plain = [_as_float(self, r) if isinstance(r, int) else r for r in plain]
+        elif pa.types.is_integer(type_):
+            plain = [int(r) if isinstance(r, bool) else r for r in plain]
+        return fitted(f"{self}: lower", plain, type_, advice)
 
     def __str__(self) -> str:
         return f"{self.definition.title}({', '.join(self.columns)})"
 
 
-def _lower_loop(shape: Shape) -> str:
-    one = f"{shape.load('p', 'i')}" + ("[0]" if len(shape.components) == 1 else "")
-    return f"""
-        def lower_all(n, {shape.names("p")}, out, valid):
-            for i in range(len(n)):
-                if n[i] > 0:
-                    result = user_combine({one})
-                    if result is not None:
-                        out[i] = result
-                        valid[i] = True
-        """
-
-
-def _lower_compiled(
-    aggregate: Defined, operator: Operator, type_: pa.DataType, n: Array, parts: Partials
-) -> tuple[Array, Array]:
-    out: Array = np.zeros(len(n), NUMPY[type_])
-    valid = np.zeros(len(n), np.bool_)
-    run = kernel(replace(operator, combine=aggregate.definition.lower), "lower_all", _lower_loop)
-    run(n, *parts, out, valid)
-    return out, valid
-
-
-def _trial_loop(shape: Shape) -> str:
-    """Partials of each event, and of all events so far."""
-    return f"""
-        def trial({shape.value_names()}, identity, {shape.names("p")}):
-            whole = {shape.fresh("identity")}
-            for i in range(len(v0)):
-                one = absorb(identity, {shape.values("i")})
-                whole = combine(whole, one)
-                {shape.store("p", "2 * i", "one")}
-                {shape.store("p", "2 * i + 1", "whole")}
-        """
-
-
-def _tried(aggregate: Defined, kinds: tuple[Kind, ...]) -> Tried | Failure:
-    user = aggregate.definition
-    events = events_of(kinds, user.samples)
-    return try_out(str(aggregate), user.lift, user.combine, user.identity, events)
-
-
-@functools.lru_cache(maxsize=256)
-def _result_type(aggregate: Defined, tried: Tried) -> pa.DataType:
-    """The Arrow type that holds whatever lower gives for samples."""
-    results = [result for _, result in tried.results(aggregate.definition.lower)]
-    if not results:
-        failure = attempt(aggregate.definition.lower, tried.typed(tried.partials[0]))
-        raise QueryError(f"{aggregate}: lower takes none of the partials of samples: {failure}")
+def _as_float(aggregate: Defined, whole: int) -> float:
     try:
-        return pa.array(results).type
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
-        raise QueryError(
-            f"{aggregate}: lower gives results of no one Arrow type, such as {results[0]!r} and "
-            f"{results[-1]!r}: {error}; let it give one type"
-        ) from error
+        return float(whole)
+    except OverflowError as error:
+        raise InputError(f"{aggregate}: lower gave {whole}, which fits into no float") from error
 
 
 @functools.lru_cache(maxsize=256)
-def _operator(aggregate: Defined, kinds: tuple[Kind, ...]) -> tuple[Operator, Tried]:
-    """The typed operator of a definition over columns of given kinds."""
+def _typed(aggregate: Defined, kinds: tuple[Kind, ...]) -> Typed | Failure:
     user = aggregate.definition
-    tried = _tried(aggregate, kinds)
-    if isinstance(tried, Failure):
+    functions = Functions(
+        str(aggregate),
+        aggregate.columns,
+        aggregate.lift,
+        aggregate.combine,
+        aggregate.lower_one,
+        user.identity,
+        user.laws.commutative,
+        user.samples,
+    )
+    return typed(functions, kinds)
+
+
+@functools.lru_cache(maxsize=256)
+def _settled(aggregate: Defined, kinds: tuple[Kind, ...]) -> Typed:
+    """How a definition runs over columns of given kinds; warns if that is as Python."""
+    user = aggregate.definition
+    found = _typed(aggregate, kinds)
+    if isinstance(found, Failure):
         # Without a table the kinds are only guessed: take the first that the functions take.
-        for guess in other_kinds(len(kinds)):
-            if isinstance(found := _tried(aggregate, guess), Tried):
-                tried, kinds = found, guess
-                break
-        else:
+        guesses = (_typed(aggregate, guess) for guess in other_kinds(len(kinds)))
+        taken = next((guess for guess in guesses if isinstance(guess, Typed)), None)
+        if taken is None:
             raise QueryError(
-                f"{aggregate}: lift and combine take no sample: {tried}; "
+                f"{aggregate}: lift and combine take no sample: {found}; "
                 f"pass define(..., samples=[...]) of values they take"
             )
+        found = taken
     if not user.checked:
-        _check(str(aggregate), user, tried.partials[::2])
-    names = ["partial"] if tried.bare else [f"partial_{k}" for k in range(len(tried.dtypes))]
-    text = Kind.TEXT in kinds
-    operator = Operator(
-        f"define:{id(user)}",
-        tuple(Input(c, "object" if text else "value") for c in aggregate.columns),
-        tuple(Component(n, d) for n, d in zip(names, tried.dtypes, strict=True)),
-        (user.identity,) if tried.bare else user.identity,
-        user.combine,
-        user.lift,
-        bare=tried.bare,
-        splittable=user.laws.commutative,
-    )
-    why = _obstacle(operator, aggregate, kinds, tried)
-    if why is None:
-        return operator, tried
-    warnings.warn(
-        f"{aggregate} runs as plain Python, about a hundred times slower: {why}",
-        SlowAggregateWarning,
-        stacklevel=2,
-    )
-    objects = tuple(Component(n, "object") for n in names)
-    inputs = tuple(Input(c, "object") for c in aggregate.columns)
-    return replace(operator, inputs=inputs, components=objects, compiled=False), tried
-
-
-def _obstacle(
-    operator: Operator, aggregate: Defined, kinds: tuple[Kind, ...], tried: Tried
-) -> str | None:
-    """Why the functions cannot be compiled; None if they can, and give what they give in Python."""
-    user = aggregate.definition
-    if Kind.TEXT in kinds:
-        return "it reads text"
-    if any(c.dtype == "object" for c in operator.components):
-        return "its partials are not numbers"
-    for role, function in (("lift", user.lift), ("combine", user.combine), ("lower", user.lower)):
-        if python_function(function) is None:
-            return (
-                f"{role} is {function!r}, which is not a function written in Python: "
-                f"write one that calls it, such as a lambda"
-            )
-    inputs = [
-        np.array(column, np.float64 if kind is Kind.FLOAT else np.int64)
-        for kind, column in zip(kinds, zip(*tried.events, strict=True), strict=True)
-    ]
-    partials = operator.empty(len(tried.partials))
-    try:
-        kernel(operator, "trial", _trial_loop)(*inputs, operator.start(), *partials)
-        folded = list(zip(*(p.tolist() for p in partials), strict=True))
-        for k, (found, partial) in enumerate(zip(folded, tried.partials, strict=True)):
-            if not alike(found, tried.cells(partial)):
-                return _differs("the partial", tried.events[: k // 2 + 1], found, partial)
-        type_ = _result_type(aggregate, tried)
-        if type_ in NUMPY:
-            expected = dict(tried.results(user.lower))
-            n = np.array([k in expected for k in range(len(folded))], np.int64)
-            out, valid = _lower_compiled(aggregate, operator, type_, n, partials)
-            for k, result in expected.items():
-                lowered = out[k].item() if valid[k] else None
-                if not alike(lowered, result):
-                    return _differs("the result", tried.events[: k // 2 + 1], lowered, result)
-    except QueryError:
-        raise
-    except Exception as error:  # whatever a compiler may say of a user's function
-        return f"Numba says: {_gist(str(error))}"
-    return None
-
-
-def _differs(what: str, events: list[Event], found: Any, expected: Any) -> str:
-    return f"compiled, {what} of {events!r} would be {found!r}, and not {expected!r} as in Python"
-
-
-def _gist(message: str) -> str:
-    """The line of a compiler's message that tells most."""
-    lines = [line.strip() for line in message.splitlines() if line.strip()]
-    telling = [line for line in lines if not line.startswith("Failed in ")] or ["it fails"]
-    return " ".join(telling[:2]) if telling[0].endswith(":") else telling[0]
+        _check(str(aggregate), user, found.tried.partials[::2])
+    for reason in found.slow:
+        warnings.warn(reason, SlowAggregateWarning, stacklevel=2)
+    return found
 
 
 def _check(what: str, user: Definition, partials: list[Any]) -> None:

@@ -55,6 +55,8 @@ class Code(NamedTuple):
     bare: bool
     compiled: bool
     combine_into: Callable[..., Any] | None
+    owner: str
+    booleans: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,10 @@ class Operator:
     dump: Callable[[Any], bytes] | None = field(default=None, compare=False)
     load: Callable[[bytes], Any] | None = field(default=None, compare=False)
     compiled: bool = field(default=True, compare=False)
+    owner: str = field(default="", compare=False)
+    """The aggregate whose functions these are, if they are a user's."""
+    booleans: tuple[int, ...] = field(default=(), compare=False)
+    """Inputs that lift takes as booleans; columns hold them as integers."""
     provides: tuple[tuple[str, tuple[int, ...]], ...] = field(default=(), compare=False)
     """Operators over the same inputs whose components are among this one's: (name, which)."""
 
@@ -109,6 +115,8 @@ class Operator:
             self.bare,
             self.compiled,
             self.combine_into,
+            self.owner,
+            self.booleans,
         )
 
     @property

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from paneflow.aggregates._roles import folding
 from paneflow.aggregates.kernels import Shape, kernel
 from paneflow.aggregates.operator import Array, Operator, Partials
 from paneflow.compiling import compiled
@@ -35,7 +36,8 @@ def fold(operator: Operator, inputs: Sequence[Array], edges: Array) -> Partials:
         for s, (a, b) in enumerate(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)):
             partials[0][s] = operator.fold_many(*(v[a:b] for v in inputs), *operator.parameters)
         return partials
-    kernel(operator, "fold", loop)(edges, operator.start(), *inputs, *partials)
+    with folding(operator, inputs, edges):
+        kernel(operator, "fold", loop)(edges, operator.start(), *inputs, *partials)
     return partials
 
 

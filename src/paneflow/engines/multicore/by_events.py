@@ -19,7 +19,6 @@ from paneflow.engines.multicore.closing.opening import finders
 from paneflow.engines.multicore.contract import Result, Rows
 from paneflow.engines.multicore.front import Events
 from paneflow.engines.multicore.passing import NEVER
-from paneflow.engines.multicore.replaying import answering
 from paneflow.slicing.bounds.given import Given
 from paneflow.slicing.bounds.ranges import Ranges
 from paneflow.slicing.columns import one_chunk
@@ -83,8 +82,7 @@ class ByEvents:
         of = np.searchsorted(keys, found.key).astype(np.int32)
         given = Given(query.windows[name], Ranges(of, found.seq, found.lo, found.hi))
         question = type(query)({name: given}, query.aggregates, CODE, query.time)
-        with answering(query.aggregates, table):
-            rows = question.over(table)
+        rows = question.over(table)
         seq, start, end, code = (
             one_chunk(rows.column(c)).cast(pa.int64()).to_numpy()
             for c in ("seq", "start", "end", CODE)

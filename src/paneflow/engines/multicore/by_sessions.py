@@ -28,7 +28,6 @@ from paneflow.engines.multicore.closing.key_state import Grown, KeyState
 from paneflow.engines.multicore.contract import Result, Rows
 from paneflow.engines.multicore.front import Events
 from paneflow.engines.multicore.passing import NEVER
-from paneflow.engines.multicore.replaying import folding
 from paneflow.engines.multicore.tracing import combine_plainly, lower_plainly
 from paneflow.slicing.arranged import Arranged
 from paneflow.slicing.bounds.by_time import session
@@ -179,8 +178,7 @@ class BySessions:
                 for i in operator.inputs
             ]
             places = presence.position(edges)
-            with folding(operator, inputs, places):
-                partials[operator] = fold(operator, inputs, places)
+            partials[operator] = fold(operator, inputs, places)
         return counted, partials
 
     def _join(self, key: Array, start: Array, last: Array) -> tuple[Array, Array]:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from paneflow.aggregates._roles import merging
 from paneflow.aggregates.aggregate import Aggregate, Constant, Kinds
 from paneflow.aggregates.defined import Defined
 from paneflow.aggregates.operator import TIME, Array, Operator, Partials, share
@@ -28,7 +29,6 @@ from paneflow.compiling import compiled
 from paneflow.engines.multicore.contract import Result, Rows
 from paneflow.engines.multicore.front import Events
 from paneflow.engines.multicore.passing import NEVER
-from paneflow.engines.multicore.replaying import folding, merging
 from paneflow.engines.multicore.tracing import lower_plainly
 from paneflow.merging import MERGERS
 from paneflow.planning.merge_choice import choose_merges
@@ -220,8 +220,7 @@ class BySlices:
                 for i in operator.inputs
             ]
             places = presence.position(edges)
-            with folding(operator, inputs, places):
-                partials[operator] = fold(operator, inputs, places)
+            partials[operator] = fold(operator, inputs, places)
         counted = {c: np.diff(p.position(edges)) for c, p in presences.items()}
         return Block(key, starts[:found].copy(), counted, partials)
 

@@ -45,6 +45,17 @@ def answer(query: Query, table: pa.Table) -> pa.Table:
     schema = query.result_schema(table.schema)
     columns = zip(*rows, strict=True) if rows else [()] * len(schema)
     return pa.table(
-        [array(column, field.type) for column, field in zip(columns, schema, strict=True)],
+        [
+            _as_array(query.aggregates.get(field.name), column, field.type)
+            for column, field in zip(columns, schema, strict=True)
+        ],
         schema=schema,
     )
+
+
+def _as_array(aggregate: Any, values: tuple[Any, ...], type_: pa.DataType) -> pa.Array[Any]:
+    """A column of results; what a user's own aggregate gave must fit into its type."""
+    if aggregate is not None and aggregate.name == "define":
+        made: pa.Array[Any] = aggregate.fitted(values, type_)
+        return made
+    return array(values, type_)

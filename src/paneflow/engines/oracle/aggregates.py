@@ -163,8 +163,7 @@ def _linear_regression(aggregate: Any, ys: list[Any], xs: list[Any]) -> dict[str
 
 
 def _define(aggregate: Any, *columns: list[Any]) -> Any:
-    user = aggregate.definition
-    return user.lower(functools.reduce(user.combine, map(user.lift, *columns)))
+    return aggregate.lower_one(functools.reduce(aggregate.combine, map(aggregate.lift, *columns)))
 
 
 def _apply(aggregate: Any, events: Events, rows: list[int]) -> Any:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from paneflow.aggregates._roles import merging
 from paneflow.aggregates.aggregate import Aggregate, Constant, Kinds, Lowered, Multiset, Ordered
 from paneflow.aggregates.defined import Defined
 from paneflow.aggregates.holistic import Distinct, Mode, Quantiles, TopK
@@ -165,11 +166,13 @@ class _Merging:
             self._algorithms = self._by_algorithm(*self._slices, len(partials[0]))
         lo, hi = self._slices
         merged = operator.empty(len(lo))
-        for name, spans in self._algorithms.items():
-            merger = MERGERS[name](operator, partials)
-            for span in spans:
-                for column, values in zip(merged, merger.merge(lo[span], hi[span]), strict=True):
-                    column[span] = values
+        with merging(operator, partials, lo, hi):
+            for name, spans in self._algorithms.items():
+                merger = MERGERS[name](operator, partials)
+                for span in spans:
+                    found = merger.merge(lo[span], hi[span])
+                    for column, values in zip(merged, found, strict=True):
+                        column[span] = values
         return merged
 
     def _by_algorithm(self, lo: Array, hi: Array, slices: int) -> dict[str, list[slice]]:

@@ -30,7 +30,6 @@ from paneflow.engines.multicore.closing.opening import finders
 from paneflow.engines.multicore.contract import Pauses, Result, Rows
 from paneflow.engines.multicore.front import Events
 from paneflow.engines.multicore.passing import NEVER
-from paneflow.engines.multicore.replaying import answering
 from paneflow.engines.multicore.ring import Ring
 from paneflow.engines.multicore.unit import Crew, Unit
 from paneflow.engines.multicore.workers.farm import Farm, Gathering, refused_window
@@ -131,8 +130,7 @@ class AgnosticWorker(Unit):
         events = events.append_column(
             ORDINAL, pa.array(np.repeat(np.arange(len(windows)), sizes))
         ).append_column(MOMENT, pa.array(np.zeros(int(sizes.sum()), np.int64)))
-        with answering(self._whole.aggregates, events, ORDINAL):
-            answer = self._whole.over(events).combine_chunks()
+        answer = self._whole.over(events).combine_chunks()
         self.counts["tuples"] += events.num_rows
         self.counts["window_updates"] += events.num_rows
         self.counts["results"] += len(windows)
