@@ -78,6 +78,12 @@ class Collector:
                 self._kept.append(some)
             self.passed = max(self.passed, some.passed)
 
+    def replace(self, rows: list[Rows]) -> None:
+        """Take rows in place of those that have not left; some may have left before."""
+        fresh = [_some(some, some.end >= self.passed) if len(some) else some for some in rows]
+        self._kept = []
+        self.add(fresh)
+
     def collect(self) -> Collected | None:
         """The rows that nothing can come before any more, in order; None if there are none."""
         leaving, staying = [], []

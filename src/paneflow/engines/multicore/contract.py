@@ -162,6 +162,10 @@ class Strategy(ABC):
         """Whether windows may have ended by a time that have not been given out."""
         return True
 
+    def check(self) -> None:
+        """Raise what a PU has failed with, if one has; waits until what came before is done."""
+        return None
+
     @abstractmethod
     def take(self) -> list[Rows]:
         """What has become final since, in order of `end` across calls; never waits."""

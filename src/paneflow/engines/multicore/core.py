@@ -31,6 +31,7 @@ from paneflow.engines.multicore.contract import Pauses, Strategy
 from paneflow.engines.multicore.forks import forks
 from paneflow.engines.multicore.front import Arrival, Front
 from paneflow.engines.multicore.interrupts import Waiters, put_off
+from paneflow.engines.multicore.last_steps import LastSteps, may_fail
 from paneflow.engines.multicore.metrics import Histogram, StreamMetrics
 from paneflow.engines.multicore.outbox import Outbox
 from paneflow.engines.multicore.passing import NEVER, Passing
@@ -100,6 +101,7 @@ class Core:
         self._waiting = 0
         self._pushed = self._timeless = self._taken = self._given = 0
         self._ready = self._finishing = self._closing = self._abandoned = False
+        self._last_steps: LastSteps | None = None
         self._forks = forks.count
         self._thread = threading.Thread(target=self._run, name="paneflow-stream", daemon=True)
         self._thread.start()
@@ -163,6 +165,7 @@ class Core:
         try:
             self._step(self._taken_now())
             self._gather()
+            self._strategy.check()
         except BaseException as error:
             self._error = error
             if not isinstance(error, Exception):  # meant for this thread
@@ -300,6 +303,8 @@ class Core:
         self._front = Front(query, schema, sources)
         self._collector = Collector(query, schema, self._front.keys)
         self._strategy = strategy(query, kinds, workers, pauses)
+        if may_fail(query) and not self._alone:
+            self._last_steps = LastSteps(query, kinds)
         with self._lock:
             self._ready = True
             self._room_comes.wake()
@@ -316,8 +321,11 @@ class Core:
                 if arrivals:
                     self._step(arrivals)
                 self._gather()
+                self._strategy.check()
                 if not arrivals and not self._arrivals:
                     if self._finishing:
+                        if self._last_steps is not None:
+                            self._last_steps.ending = True
                         self._strategy.finish()
                         self._gather()
                         return
@@ -392,6 +400,8 @@ class Core:
     def _step(self, arrivals: list[Arrival]) -> None:
         start = time.perf_counter()
         for step in self._front.take(arrivals):
+            if self._last_steps is not None:
+                self._last_steps.add(step, self._collector.passed)
             if isinstance(step, int):
                 self._strategy.advance(step)
                 continue
@@ -444,6 +454,9 @@ class Core:
                 quiet = time.monotonic() + 0.05
             time.sleep(0.005)
         self._gather()
+        if self._last_steps is not None:
+            self._collector.replace(self._last_steps.again(self._collector.passed))
+            self._gather()
 
 
 def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

@@ -23,6 +23,10 @@ class Crewed(Strategy):
         """Raise what a PU has failed with."""
         self._crew.check()
 
+    def check(self) -> None:
+        if self._crew.failure is not None:
+            self._check_open()
+
     def _await_end(self) -> None:
         """Return when the last row has been given out."""
         while not self._crew.finished:

@@ -113,6 +113,8 @@ class Single(Strategy):
         self._arrived = 0.0
         self._tuples = self._results = 0
         self._closed = NEVER
+        # A session is not closed by the moment at which it ends.
+        self._at_end = not any(isinstance(w, Session) for w in query.windows.values())
         self._since: list[Events] = []
         """What has come since the last watermark, should that go wrong."""
 
@@ -191,11 +193,20 @@ class Single(Strategy):
         except Exception:
             self._undo()
             if len(events) == 1:
+                if not events.behind:
+                    self._close_by(events)
                 return False
             early = np.arange(len(events)) < len(events) // 2
             return self._goes_well(events.chosen(early)) and self._goes_well(events.chosen(~early))
         self._settle()
         return True
+
+    def _close_by(self, event: Events) -> None:
+        """Close what an event ends, up to the first window that fails, unless the event does."""
+        with contextlib.suppress(Exception):
+            self._take(event)
+            self._settle()
+            self._close_before(int(event.t[0]))
 
     def _settle(self) -> None:
         """From here on everything can be undone."""
@@ -218,3 +229,6 @@ class Single(Strategy):
                 watermark = between
             else:
                 self._settle()
+        # The watermark is beyond it: nothing will come that ends with what was closed last.
+        passed = min(self._closed + self._at_end, self._passing.passed(self._closed + 1))
+        self._rows.append(no_rows(self._arrived, passed))
