@@ -127,15 +127,32 @@ def check(
     assert_same_rows(sane, got, wanted)
 
 
+ROLES = ["lift", "combine", "lower"]
+CASES = [
+    (ROLES[(place + workers) % 3], strategy, workers, list(WINDOWS)[workers % 3])
+    for place, strategy in enumerate(STRATEGIES)
+    for workers in (1, 2, 3, 4)
+]
+
+
+@pytest.mark.parametrize(("role", "strategy", "workers", "window"), CASES)
+def test_all_rows_before_a_failing_step_of_a_defined_function_are_given(
+    role: str, strategy: str, workers: int, window: str, functions: dict[str, Any]
+) -> None:
+    finish = (workers + len(strategy)) % 2 == 0
+    check(strategy, workers, functions[role], WINDOWS[window], role == "lower", finish)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("finish", [False, True])
+@pytest.mark.parametrize("window", WINDOWS)
 @pytest.mark.parametrize("workers", [1, 2, 3, 4])
 @pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize("role", ["lift", "combine", "lower"])
-def test_all_rows_before_a_failing_step_of_a_defined_function_are_given(
-    role: str, strategy: str, workers: int, functions: dict[str, Any]
+@pytest.mark.parametrize("role", ROLES)
+def test_all_rows_before_any_failing_step_are_given(
+    role: str, strategy: str, workers: int, window: str, finish: bool, functions: dict[str, Any]
 ) -> None:
-    window = list(WINDOWS.values())[workers % 3]
-    finish = (workers + len(strategy)) % 2 == 0
-    check(strategy, workers, functions[role], window, role == "lower", finish)
+    check(strategy, workers, functions[role], WINDOWS[window], role == "lower", finish)
 
 
 @pytest.mark.parametrize("window", WINDOWS)
@@ -148,7 +165,7 @@ def test_all_rows_before_a_window_that_a_function_fails_on_are_given(
 
 
 @pytest.mark.filterwarnings("ignore::paneflow.aggregates.defined.SlowAggregateWarning")
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", ["auto", "hash_once", "pane_ring", "active", "agnostic"])
 def test_all_rows_before_a_plain_python_function_fails_are_given(strategy: str) -> None:
     check(strategy, 2, defined(python_it, add, plain, 0.0), W.sliding(20, 5), False, finish=True)
 
