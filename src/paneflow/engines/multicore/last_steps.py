@@ -63,11 +63,17 @@ class LastSteps:
                 self._dropped = max(self._dropped, int(first.t[-1]))
 
     def _is_over(self, passed: int) -> bool:
-        """Whether no window that is still to be given has events of the first step."""
+        """Whether no window that is still to be given needs the first step.
+
+        A watermark says something about the events behind it, unless another one follows.
+        """
         if self._reach is None or passed == NEVER:
             return False
-        first = self._steps[0]
-        return isinstance(first, int) or int(first.t[-1]) < passed - self._reach
+        told = isinstance(self._steps[0], int)
+        if told and len(self._steps) == 1:
+            return False
+        step = self._steps[int(told)]
+        return isinstance(step, int) or int(step.t[-1]) < passed - self._reach
 
     def again(self, passed: int) -> list[Rows]:
         """What one worker makes of it up to where it fails; nothing if too little was kept."""
