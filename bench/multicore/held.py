@@ -120,12 +120,13 @@ class Line:
         """All that a push brings about."""
         now = time.perf_counter()
         arrival = Arrival(0, batch.select(self._names), None, batch.num_rows, now, True)
-        events = self._front.take([arrival])
-        if events is not None:
-            self._strategy.feed(events)
-            self._strategy.advance(self._front.watermark)
-            while isinstance(self._strategy, Farm) and not self._strategy.idle:
-                time.sleep(0)
+        for step in self._front.take([arrival]):
+            if isinstance(step, int):
+                self._strategy.advance(step)
+            else:
+                self._strategy.feed(step)
+        while isinstance(self._strategy, Farm) and not self._strategy.idle:
+            time.sleep(0)
         self._collector.add(self._strategy.take())
         self._collector.collect()
 
