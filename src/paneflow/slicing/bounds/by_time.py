@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from paneflow.aggregates.operator import Array
-from paneflow.compiling import compiled, helper
+from paneflow.compiling import compiled, helper, lean
 from paneflow.slicing.arranged import Arranged
 from paneflow.slicing.bounds import few_events
 from paneflow.slicing.bounds.ranges import Found, Ranges
@@ -178,7 +178,7 @@ def _fill_index(t, offsets, begins, shifts, index):  # type: ignore[no-untyped-d
             index[begins[k] + b] = i
 
 
-@helper
+@lean
 def _look_up(t, first, begin, buckets, shift, index, bound):  # type: ignore[no-untyped-def]
     """The first position of a key with t >= bound, by the key's index."""
     if bound <= t[first]:
@@ -196,16 +196,14 @@ def _look_up(t, first, begin, buckets, shift, index, bound):  # type: ignore[no-
     return low
 
 
-@helper
+@lean
 def _by_leaps(t, i, bound, leap, key, index):  # type: ignore[no-untyped-def]
     return _reach(t, i, key[1], bound, leap)
 
 
-@helper
+@lean
 def _by_index(t, i, bound, leap, key, index):  # type: ignore[no-untyped-def]
-    head, end, base, buckets, shift = key
-    if i < end and t[i] >= bound:
-        return i
+    head, _, base, buckets, shift = key
     return _look_up(t, head, base, buckets, shift, index, bound)
 
 
@@ -235,7 +233,8 @@ def _sliding(name: str, find: Callable[..., Any]) -> Any:
                     start = offset + w * slide
                 while a < end and w <= most:
                     skipped = a
-                    a = find(t, a, start, leap, here, index)
+                    if t[a] < start:
+                        a = find(t, a, start, leap, here, index)
                     if a == end:
                         break
                     if t[a] >= start + reach:
