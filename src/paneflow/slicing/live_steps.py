@@ -7,21 +7,17 @@ but marks decides over them, and no event is stepped through twice.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numba
 import numpy as np
 import pyarrow as pa
 
-from paneflow.aggregates.defined import SlowAggregateWarning
-from paneflow.aggregates.kernels import compile_loop
 from paneflow.aggregates.operator import Array
 from paneflow.aggregates.values import Kind
 from paneflow.errors import InputError
-from paneflow.slicing.bounds.by_step import CASTS
 from paneflow.slicing.columns import Column, read_column
+from paneflow.slicing.steps import one_step, run_steps, typed
 from paneflow.windows import CLOSE_AFTER, CLOSE_BEFORE, OPEN, Custom, WindowClass
 
 TYPES = {bool: np.bool_, int: np.int64, float: np.float64}
@@ -69,29 +65,20 @@ def step_through(
         if column.valid is not None:
             shown &= column.valid
     marks = np.zeros(len(t), np.int64)
-    functions = {"user_step": type(window).step}
+    after = [state.copy() for state in states]
+    text = any(column.kind is Kind.TEXT for column in read)
+
+    def numbers() -> list[Any]:
+        return [t, offsets, shown, marks, *after, *map(_numbers, read)]
+
+    def objects() -> list[Any]:
+        values = [column.objects for column in read]
+        return [t.tolist(), offsets, shown, marks, *after, *values]
+
     body = _loop(window.initial, len(read))
-    reason = "it reads text"
-    if not any(column.kind is Kind.TEXT for column in read):
-        title = f"steps of {type(window).__name__} over a stream"
-        after = [state.copy() for state in states]
-        try:
-            run = compile_loop(title, functions, body, "steps")
-            done = run(t, offsets, shown, marks, *after, *map(_numbers, read))
-        except numba.core.errors.NumbaError as error:
-            reason = f"Numba says: {str(error).strip().splitlines()[0]}"
-        else:
-            _check(window, done)
-            for state, reached in zip(states, after, strict=True):
-                state[:] = reached
-            return marks
-    warnings.warn(
-        f"{window} runs as plain Python, about a hundred times slower: {reason}",
-        SlowAggregateWarning,
-        stacklevel=2,
-    )
-    run = compile_loop("steps", functions, body, "steps", compiled=False)
-    _check(window, run(t.tolist(), offsets, shown, marks, *states, *(c.objects for c in read)))
+    run_steps(window, body, None if text else numbers, objects)
+    for state, reached in zip(states, after, strict=True):
+        state[:] = reached
     return marks
 
 
@@ -113,41 +100,21 @@ def still_wanted(marks: Array, code: Array, windows: Array) -> tuple[Array, Arra
 def _loop(initial: tuple[Any, ...], columns: int) -> str:
     """Step through each key's events from where its state stands."""
 
-    def typed(cells: list[str]) -> str:
-        casts = (f"{CASTS[type(s)]}({c})," for s, c in zip(initial, cells, strict=True))
-        return f"({' '.join(casts)})"
-
     places = range(len(initial))
-    # A state that does not fit its type would be cut off in silence.
-    changed = " or ".join(
-        f"(state[{k}] != after[{k}] and after[{k}] == after[{k}])" for k in places
-    )
     names = "".join(f", v{k}" for k in range(columns))
-    values = "".join(f", v{k}[i]" for k in range(columns))
     stored = "\n                ".join(f"s{k}[key] = state[{k}]" for k in places) or "pass"
     return f"""
         def steps(t, offsets, shown, marks{"".join(f", s{k}" for k in places)}{names}):
             for key in range(len(offsets) - 1):
-                state = {typed([f"s{k}[key]" for k in places])}
+                state = {typed(initial, [f"s{k}[key]" for k in places])}
                 for i in range(offsets[key], offsets[key + 1]):
                     if not shown[i]:
                         continue
-                    after, mark = user_step(state, t[i]{values})
-                    state = {typed([f"after[{k}]" for k in places])}
-                    if {changed or "False"}:
-                        return -1
-                    marks[i] = mark
+                    {one_step(initial, columns, 20)}
+                    marks[i] = mark & 7
                 {stored}
             return 0
         """
-
-
-def _check(window: Custom, done: int) -> None:
-    if done < 0:
-        raise InputError(
-            f"the state of {window} changes its type: `initial` is {window.initial!r}, and step "
-            f"gave a number that does not fit; give a float in `initial` where step gives floats"
-        )
 
 
 def _numbers(column: Column) -> Array:

@@ -8,11 +8,12 @@ compiled.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
-from paneflow.errors import QueryError
+from paneflow.errors import InputError, PaneflowError, QueryError
 from paneflow.windows._checks import flag
 from paneflow.windows.window import Ticks, Window, WindowClass, call_text
 
@@ -91,6 +92,48 @@ class Custom(Window):
                 f"The `initial` state of the custom window {name} is {self.initial!r}: give a "
                 f"tuple of numbers or booleans, so that `step` can be compiled."
             )
+
+    def checked_step(
+        self, state: tuple[Any, ...], t: int, *values: Any
+    ) -> tuple[tuple[Any, ...], int]:
+        """What `step` gives; an error that says what is wrong with it, if something is."""
+        plain = tuple(getattr(cell, "item", lambda c=cell: c)() for cell in state)
+        call = f"{self}: step({', '.join(map(repr, (plain, t, *values)))})"
+        try:
+            given = type(self).step(plain, t, *values)
+        except PaneflowError:
+            raise
+        except Exception as error:
+            raise InputError(f"{call} raised {type(error).__name__}: {error}") from error
+        if not isinstance(given, tuple) or len(given) != 2:
+            raise InputError(f"{call} gave {given!r}: give a pair, the next state and a mark")
+        after, mark = given
+        if not isinstance(after, tuple) or len(after) != len(self.initial):
+            raise InputError(
+                f"{call} gave the state {after!r}: give a tuple of {len(self.initial)} values, "
+                f"as `initial` is {self.initial!r}"
+            )
+        if not hasattr(mark, "__index__") or not 0 <= mark.__index__() <= 7:
+            raise InputError(
+                f"{call} gave the mark {mark!r}: give a sum of KEEP, CLOSE_BEFORE, OPEN and "
+                f"CLOSE_AFTER"
+            )
+        return tuple(map(self._fitted, self.initial, after)), mark.__index__()
+
+    def _fitted(self, first: Any, cell: Any) -> Any:
+        """A value of the state in the type that it begins with."""
+        value = getattr(cell, "item", lambda: cell)()
+        if isinstance(value, bool | int | float):
+            if isinstance(first, float):
+                return float(value)
+            fits = value == value and abs(value) != math.inf and int(value) == value
+            limits = (0, 1) if isinstance(first, bool) else (-(2**63), 2**63 - 1)
+            if fits and limits[0] <= value <= limits[1]:
+                return type(first)(value)
+        raise InputError(
+            f"the state of {self} changes its type: `initial` is {self.initial!r}, and step gave "
+            f"{cell!r}, which does not fit; give a float in `initial` where step gives floats"
+        )
 
     def extent(self, seq: Ticks, first_t: Ticks, last_t: Ticks) -> tuple[Ticks, Ticks]:
         """The extent: the times of the first and the last event in the window."""

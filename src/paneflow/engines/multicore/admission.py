@@ -21,7 +21,7 @@ from paneflow.errors import InputError
 from paneflow.slicing.columns import numbers_of, one_chunk
 from paneflow.slicing.times import FARTHEST, read_times, time_type
 from paneflow.tables import to_arrow
-from paneflow.windows import Delta
+from paneflow.windows import Custom, Delta
 
 if TYPE_CHECKING:
     from paneflow.query import Query
@@ -189,14 +189,21 @@ def _other_type(name: str, given: pa.DataType, wanted: pa.DataType) -> InputErro
 
 
 def _probe(query: Query, schema: pa.Schema) -> None:
-    """Let the windows look at the types of their columns, by one event of zeros."""
+    """Let the windows look at the types of their columns, by one event of zeros.
+
+    What only a user's `step` reads is null, so that it is not shown an event that never was.
+    """
+    own = {c for w in query.windows.values() if isinstance(w, Custom) for c in w.columns}
+    own -= {c for w in query.windows.values() if not isinstance(w, Custom) for c in w.columns}
     read = dict.fromkeys(c for window in query.windows.values() for c in window.columns)
     if not read:
         return
     shown = pa.schema([schema.field(name) for name in dict.fromkeys([query.time, *read])])
     event = pa.table(
         [
-            pa.array([0]).cast(pa.int32()).cast(_castable(f.type)).cast(f.type)
+            pa.nulls(1, f.type)
+            if f.name in own
+            else pa.array([0]).cast(pa.int32()).cast(_castable(f.type)).cast(f.type)
             if kind_of(f.type, f.name) is not Kind.TEXT
             else pa.array([""]).cast(f.type)
             for f in shown

@@ -159,7 +159,7 @@ def _custom(window: Custom, events: Events, rows: list[int]) -> Iterator[Found]:
         values = [events.columns[name][row] for name in window.columns]
         mark = int(Mark.KEEP)
         if None not in values:
-            state, mark = window.step(state, events.times[row], *values)
+            state, mark = window.checked_step(state, events.times[row], *values)
         if mark & Mark.CLOSE_BEFORE and still_open:
             yield _from_events(still_open[0][0], events, still_open.pop(0)[1])
         if mark & Mark.OPEN:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
-import numba
 import numpy as np
 
-from paneflow.aggregates.defined import SlowAggregateWarning
-from paneflow.aggregates.kernels import compile_loop
 from paneflow.aggregates.operator import Array
 from paneflow.aggregates.values import Kind
 from paneflow.errors import InputError
@@ -17,38 +13,25 @@ from paneflow.slicing.arranged import Arranged
 from paneflow.slicing.bounds.ranges import Ranges
 from paneflow.slicing.columns import Column
 from paneflow.slicing.events import Part
+from paneflow.slicing.steps import one_step, run_steps, typed
 from paneflow.windows import Custom
-
-CASTS = {bool: "bool", int: "np.int64", float: "np.float64"}
 
 
 def loop(initial: tuple[Any, ...], columns: int) -> str:
     """Step through each key's events and keep the open windows as a queue in the output."""
-
-    def typed(state: str) -> str:
-        cells = (f"{CASTS[type(s)]}({state}[{k}])," for k, s in enumerate(initial))
-        return f"({' '.join(cells)})"
-
-    # A state that does not fit its type would be cut off in silence.
-    changed = " or ".join(
-        f"(state[{k}] != after[{k}] and after[{k}] == after[{k}])" for k in range(len(initial))
-    )
+    first = typed(initial, [f"initial[{k}]" for k in range(len(initial))])
     names = "".join(f"v{k}, " for k in range(columns))
-    values = "".join(f", v{k}[i]" for k in range(columns))
     return f"""
         def steps(t, offsets, initial, shown, partial, {names}key, seq, lo, hi):
             found = 0
             for k in range(len(offsets) - 1):
-                state = {typed("initial")}
+                state = {first}
                 oldest = found
                 opened = found
                 for i in range(offsets[k], offsets[k + 1]):
                     if not shown[i]:
                         continue
-                    after, mark = user_step(state, t[i]{values})
-                    state = {typed("after")}
-                    if {changed}:
-                        return -1
+                    {one_step(initial, columns, 20)}
                     if mark & 1 and oldest < opened:
                         hi[oldest] = i
                         oldest += 1
@@ -83,39 +66,19 @@ def custom(window: Custom, part: Part, columns: Arranged) -> Ranges:
         if valid is not None:
             shown &= part.mine(valid)
     room = Ranges.room(len(part.t))
-    step = type(window).step
-    body = loop(window.initial, len(read))
     text = any(column.kind is Kind.TEXT for column in read)
-    arguments = (part.t, part.offsets, window.initial, shown, window.partial)
-    if not text:
+    common = (part.offsets, window.initial, shown, window.partial)
+
+    def numbers() -> list[Any]:
         values = [_held(column, part, columns) for column in read]
-        try:
-            run = compile_loop(
-                f"steps of {type(window).__name__}", {"user_step": step}, body, "steps"
-            )
-            return room.first(_checked(window, run(*arguments, *values, *vars(room).values())))
-        except numba.core.errors.NumbaError as error:
-            reason = f"Numba says: {str(error).strip().splitlines()[0]}"
-    else:
-        reason = "it reads text"
-    warnings.warn(
-        f"{window} runs as plain Python, about a hundred times slower: {reason}",
-        SlowAggregateWarning,
-        stacklevel=2,
-    )
-    run = compile_loop("steps", {"user_step": step}, body, "steps", compiled=False)
-    objects = [part.mine(columns.form(name, "object")).tolist() for name in window.columns]
-    times = part.t.tolist()
-    return room.first(_checked(window, run(times, *arguments[1:], *objects, *vars(room).values())))
+        return [part.t, *common, *values, *vars(room).values()]
 
+    def objects() -> list[Any]:
+        values = [part.mine(columns.form(name, "object")).tolist() for name in window.columns]
+        return [part.t.tolist(), *common, *values, *vars(room).values()]
 
-def _checked(window: Custom, found: int) -> int:
-    if found < 0:
-        raise InputError(
-            f"the state of {window} changes its type: `initial` is {window.initial!r}, and step "
-            f"gave a number that does not fit; give a float in `initial` where step gives floats"
-        )
-    return found
+    body = loop(window.initial, len(read))
+    return room.first(run_steps(window, body, None if text else numbers, objects))
 
 
 def _held(column: Column, part: Part, columns: Arranged) -> Array:
