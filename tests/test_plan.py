@@ -41,10 +41,10 @@ def test_a_plan_says_who_does_what_and_why() -> None:
 
 
 def test_shared_operators_are_named() -> None:
-    aggregates = {"mean": A.mean("x"), "sum": A.sum("x"), "var": A.var("x")}
+    aggregates = {"mean": A.mean("v"), "sum": A.sum("v"), "var": A.var("v")}
     plan = explained(aggregates)
-    assert plan.operators == {"deviation(x)": ("mean", "sum", "var")}
-    assert "shared: deviation(x) serves mean, sum, var" in plan.reasons
+    assert plan.operators == {"whole_deviation(v)": ("mean", "sum", "var")}
+    assert "shared: whole_deviation(v) serves mean, sum, var" in plan.reasons
 
 
 def test_operators_follow_the_types_of_the_table() -> None:

@@ -101,7 +101,7 @@ AGGREGATES: dict[str, Callable[[random.Random], A.Aggregate]] = {
     "bloom_filter": lambda r: A.bloom_filter(r.choice(["i", "f", "s", "b"]), 64, r.randint(1, 3)),
     "moment_sketch": lambda r: A.moment_sketch("small", r.choice([0.1, 0.5, 0.9])),
     "approx_distinct": lambda r: A.approx_distinct(r.choice(["i", "f", "s", "b"]), 7),
-    "approx_quantile": lambda r: A.approx_quantile("x", r.choice([0.0, 0.5, 1.0])),
+    "approx_quantile": lambda r: A.approx_quantile("x", r.choice([0.0, 0.3, 0.5, 0.9, 1.0])),
     "linear_regression": lambda r: A.linear_regression("x", r.choice(["i", "x"])),
     "define_commutative": lambda r: r.choice([range_of("x"), range_of("i"), weighted("x", "i")]),
     "define_ordered": lambda r: affine(r.choice(["x", "i"])),

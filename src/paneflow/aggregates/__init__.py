@@ -23,16 +23,8 @@ from paneflow.aggregates.sketches import (
     bloom_filter,
     moment_sketch,
 )
-from paneflow.aggregates.sums import (
-    geometric_mean,
-    mean,
-    product,
-    std,
-    std_pop,
-    sum,
-    var,
-    var_pop,
-)
+from paneflow.aggregates.spread import std, std_pop, var, var_pop
+from paneflow.aggregates.sums import geometric_mean, mean, product, sum
 
 __all__ = [
     "Aggregate",

@@ -103,17 +103,17 @@ class Hll:
 class Kll:
     """Quantiles of numbers, by a KLL sketch of doubles.
 
-    The q-quantile is the least value that at least a share q of all values does not exceed
-    (DataSketches calls this rank inclusive); unlike `quantile`, it does not interpolate. It is
-    exact while a window has at most k values. Beyond, values are thinned out at random: the
-    estimate has a rank within about 1.3 % of q for k = 200, and differs between runs and slicings;
-    the least and the greatest value stay exact.
+    While a window has at most k values, the sketch holds all of them, and the q-quantile is that
+    of `quantile`, interpolated between two neighbours. Beyond, values are thinned out at random,
+    and it is the least value held that at least a share q of all values does not exceed
+    (DataSketches calls this rank inclusive): the estimate has a rank within about 1.3 % of q for
+    k = 200, and differs between runs and slicings; the least and the greatest value stay exact.
     NaN has no rank here: it is passed over, and the estimate of nothing else is NaN.
 
     >>> kll = Kll()
     >>> parts = [kll.lift([4.0, 1.0]), kll.lift([3.0, 2.0])]
     >>> kll.lower(kll.combine(*parts), 0.5)
-    2.0
+    2.5
     """
 
     k: int = 200
@@ -147,7 +147,16 @@ class Kll:
         if q <= 0.0 or q >= 1.0:
             # Thinning out may have dropped the extremes, but the sketch remembers them.
             return float(sketch.get_min_value() if q <= 0.0 else sketch.get_max_value())
-        return float(sketch.get_quantile(q, True))
+        if sketch.is_estimation_mode():
+            return float(sketch.get_quantile(q, True))
+        n = sketch.n
+        place = q * (n - 1)
+        before = math.floor(place)
+        low = _nth(sketch, before)
+        if place == before:
+            return low
+        high = _nth(sketch, before + 1)
+        return low if low == high else low + (high - low) * (place - before)
 
     def dump(self, sketch: Any) -> bytes:
         """The sketch in the library's portable format."""
@@ -156,3 +165,9 @@ class Kll:
     def load(self, data: bytes) -> Any:
         """The sketch that `dump` wrote."""
         return library().kll_doubles_sketch.deserialize(data)
+
+
+def _nth(sketch: Any, place: int) -> float:
+    """The value at a place in order, counted from 0, of a sketch that holds all; zero unsigned."""
+    # Asked for in the middle between two ranks, so that no rounding leads to a neighbour.
+    return float(sketch.get_quantile((place + 0.5) / sketch.n, True)) + 0.0

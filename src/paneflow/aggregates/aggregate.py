@@ -44,6 +44,8 @@ class Aggregate(ABC):
     result_column: ClassVar[int | None] = None
     #: What a window without a counted event gives, in place of null.
     when_empty: ClassVar[int | None] = None
+    #: Counts up when partials get another form: stored ones of an older form are refused.
+    form: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         for column in self.columns:

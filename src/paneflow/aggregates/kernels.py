@@ -49,6 +49,7 @@ class Shape:
         self.components = code.components
         self.inputs = code.inputs
         self.in_place = code.combine_into is not None
+        self.gathers = code.gather is not None
 
     def names(self, prefix: str) -> str:
         """Array arguments, one for each component: `p0, p1`."""
@@ -122,7 +123,7 @@ def kernel(operator: Operator, name: str, loop: Text, before: Text | None = None
 def _kernel(code: Code, name: str, loop: Text, before: Text | None) -> Callable[..., Any]:
     functions = {
         f"user_{role}": function
-        for role in ("lift", "combine", "absorb", "invert", "combine_into")
+        for role in ("lift", "combine", "absorb", "gather", "invert", "combine_into")
         if (function := getattr(code, role)) is not None
     }
     shape = Shape(code)
@@ -163,9 +164,8 @@ def compile_loop(
     """
     exported = functions_text(functions, checked=checked) if compiled else None
     if exported is not None:
-        exported = exported.replace(
-            "@helper\ndef user_combine_into(", "@lean\ndef user_combine_into("
-        )
+        for role in ("combine_into", "gather"):
+            exported = exported.replace(f"@helper\ndef user_{role}(", f"@lean\ndef user_{role}(")
     text = HEADER.format(title=title) + (exported or "")
     text += glue + "\n\n@compiled\n" + textwrap.dedent(loop).strip() + "\n"
     if exported is None:
@@ -174,7 +174,7 @@ def compile_loop(
 
 
 def _glue(code: Code) -> str:
-    """`absorb`, `combine` and perhaps `invert`, over tuples of typed components."""
+    """`absorb`, `combine`, perhaps `gather` and `invert`, over tuples of typed components."""
     unwrap = "[0]" if code.bare else ""
     casts = {"bool": "bool"}
     cells = []
@@ -198,19 +198,23 @@ def _glue(code: Code) -> str:
         step = f"user_combine(p{unwrap}, user_lift({arguments}))"
     else:
         step = f"p{unwrap}"
-    bodies = {
-        f"absorb(p, {values})": step,
-        "combine(p, q)": f"user_combine(p{unwrap}, q{unwrap})",
-    }
+    bodies = [
+        ("helper", f"absorb(p, {values})", step),
+        ("helper", "combine(p, q)", f"user_combine(p{unwrap}, q{unwrap})"),
+    ]
+    if code.gather is not None:
+        bodies.append(
+            ("lean", f"gather(first, end, {values})", f"user_gather(first, end, {arguments})")
+        )
     if code.invert is not None:
-        bodies["invert(p, q)"] = f"user_invert(p{unwrap}, q{unwrap})"
+        bodies.append(("helper", "invert(p, q)", f"user_invert(p{unwrap}, q{unwrap})"))
     glue = COPY_ROW if code.combine_into is not None else ""
     return (
         glue
         + lifting
         + "".join(
-            f"\n\n@helper\ndef {head}:\n    r = {body}\n    return {typed}\n"
-            for head, body in bodies.items()
+            f"\n\n@{mark}\ndef {head}:\n    r = {body}\n    return {typed}\n"
+            for mark, head, body in bodies
         )
     )
 

@@ -1,10 +1,10 @@
 """An operator: the smallest thing that is folded over events and merged over slices.
 
-Aggregates of one query ask for operators; equal operators are computed once, so that `mean`,
-`sum` and `var` of one column share their sum and their count. An
-operator's partial is a tuple of components; over many slices each component is one column: an
-array of scalars, an array of fixed-width rows (a Bloom filter, a moment sketch), or an array of
-Python objects (a sketch of another library).
+Aggregates of one query ask for operators; equal operators are computed once, so that `mean` and
+`sum` of one column share their sum, and `var` and `std` their deviations. An operator's partial is
+a tuple of components; over many slices each component is one column: an array of scalars, an array
+of fixed-width rows (a Bloom filter, a moment sketch), or an array of Python objects (a sketch of
+another library).
 """
 
 from __future__ import annotations
@@ -57,6 +57,7 @@ class Code(NamedTuple):
     combine_into: Callable[..., Any] | None
     owner: str
     booleans: tuple[int, ...]
+    gather: Callable[..., Any] | None
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,9 @@ class Operator:
 
     `lift(*inputs, *parameters)` makes the partial of one event, `combine(a, b)` merges two, a
     being earlier; `absorb(partial, *inputs, *parameters)` adds one event to a partial, where that
-    is cheaper than lift and combine. With one component the functions take and return it bare.
+    is cheaper than lift and combine; `gather(first, end, *columns)` makes the partial of a run of
+    events, where that is better than one after the other. With one component the functions take
+    and return it bare.
     `fold_many(arrays, parameters)` makes a partial from a whole slice's arrays, for objects.
     Operators with equal `name`, `inputs` and `parameters` are the same operator.
     """
@@ -77,6 +80,7 @@ class Operator:
     combine: Callable[..., Any] = field(compare=False)
     lift: Callable[..., Any] | None = field(default=None, compare=False)
     absorb: Callable[..., Any] | None = field(default=None, compare=False)
+    gather: Callable[..., Any] | None = field(default=None, compare=False)
     fold_many: Callable[..., Any] | None = field(default=None, compare=False)
     parameters: tuple[Any, ...] = ()
     bare: bool = field(default=True, compare=False)
@@ -117,6 +121,7 @@ class Operator:
             self.combine_into,
             self.owner,
             self.booleans,
+            self.gather,
         )
 
     @property

@@ -229,6 +229,13 @@ def approx_distinct(column: str, lg_k: int = 12) -> ApproxDistinct:
 
 
 def approx_quantile(column: str, q: float, k: int = 200) -> ApproxQuantile:
-    """An estimate of the q-quantile by a KLL sketch; exact while a window has at most k values."""
+    """An estimate of the q-quantile by a KLL sketch.
+
+    It equals `quantile`, interpolated as there, while a window has at most k values (NaN does not
+    count). Beyond, it is a value of the window whose rank is within about 1.3 % of q for k = 200.
+
+    >>> print(approx_quantile("load", 0.9))
+    approx_quantile(load)
+    """
     whole_number(k, "approx_quantile: k", 8, 65535)
     return ApproxQuantile((column,), checked_share(q, "approx_quantile"), k)

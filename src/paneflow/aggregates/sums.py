@@ -1,9 +1,7 @@
-"""Aggregates built on sums: sum, mean, product, variance and its relatives, geometric mean.
+"""Aggregates built on sums: sum, mean, product, geometric mean.
 
 Integer sums are exact: a partial holds two 64-bit limbs, so no intermediate sum can overflow,
-and only a window whose true sum leaves int64 is an error. Variance keeps the sum of squared
-deviations, merged by Chan's formula, since sums of squares lose everything when the mean is
-large. It carries the sum and the count with it, so sum and mean of the same column come free.
+and only a window whose true sum leaves int64 is an error.
 """
 
 from __future__ import annotations
@@ -55,30 +53,6 @@ def _logarithm(x):  # type: ignore[no-untyped-def]
     return -math.inf if x == 0.0 else math.nan
 
 
-def _lift_deviation(x):  # type: ignore[no-untyped-def]
-    # x - x is zero, but NaN for what has no deviation: infinities and NaN.
-    return 1, x, x - x
-
-
-def _absorb_deviation(p, x):  # type: ignore[no-untyped-def]
-    n, total, squares = p
-    if n == 0:
-        return 1, x, x - x
-    # Chan's formula for one more value, from sums rather than means: n+1 values in all.
-    gap = n * x - total
-    return n + 1, total + x, squares + gap * gap / (n * (n + 1.0)) + (x - x)
-
-
-def _combine_deviation(p, q):  # type: ignore[no-untyped-def]
-    if p[0] == 0:
-        return q
-    if q[0] == 0:
-        return p
-    gap = q[1] / q[0] - p[1] / p[0]
-    n = p[0] + q[0]
-    return n, p[1] + q[1], p[2] + q[2] + gap * gap * (p[0] * (q[0] / n))
-
-
 def integer_sum(column: str) -> Operator:
     """The exact sum of an integer column, as high and low limbs."""
     return Operator(
@@ -114,21 +88,6 @@ def exact_float_sum(column: str) -> Operator:
         (0,),
         _exact_sum.combine,
         absorb=_exact_sum.absorb,
-    )
-
-
-def deviation(column: str) -> Operator:
-    """Count, sum and sum of squared deviations from the mean."""
-    return Operator(
-        "deviation",
-        (Input(column, "float"),),
-        (Component("n", "int64"), Component("sum", "float64"), Component("squares", "float64")),
-        (0, 0.0, 0.0),
-        _combine_deviation,
-        _lift_deviation,
-        _absorb_deviation,
-        bare=False,
-        provides=(("float_sum", (1,)),),
     )
 
 
@@ -236,50 +195,6 @@ class GeometricMean(Constant):
         return np.exp(merged[0][0] / np.maximum(n, 1)), n > 0
 
 
-@dataclass(frozen=True)
-class Spread(Constant):
-    """Variance and standard deviation, of a sample or of a population."""
-
-    accepts: ClassVar[tuple[Kind, ...]] = NUMERIC
-    taken: ClassVar[int] = 1
-    root: ClassVar[bool] = False
-
-    def result_type(self, types: Types) -> pa.DataType:
-        return pa.float64()
-
-    def operators(self, kinds: Kinds) -> tuple[Operator, ...]:
-        return (deviation(self.columns[0]),)
-
-    def lower(self, n: Array, merged: Merged, kinds: Kinds) -> Lowered:
-        squares = merged[0][2]
-        spread = squares / np.maximum(n - self.taken, 1)
-        return (np.sqrt(spread) if self.root else spread), n > self.taken
-
-
-@dataclass(frozen=True)
-class Var(Spread):
-    name: ClassVar[str] = "var"
-
-
-@dataclass(frozen=True)
-class Std(Spread):
-    name: ClassVar[str] = "std"
-    root: ClassVar[bool] = True
-
-
-@dataclass(frozen=True)
-class VarPop(Spread):
-    name: ClassVar[str] = "var_pop"
-    taken: ClassVar[int] = 0
-
-
-@dataclass(frozen=True)
-class StdPop(Spread):
-    name: ClassVar[str] = "std_pop"
-    taken: ClassVar[int] = 0
-    root: ClassVar[bool] = True
-
-
 def sum(column: str, exact: bool = False) -> Sum:
     """The sum: exact int64 for integers, float64 for floats.
 
@@ -310,23 +225,3 @@ def product(column: str) -> Product:
 def geometric_mean(column: str) -> GeometricMean:
     """The n-th root of the product of n values; NaN if a value is negative."""
     return GeometricMean((column,))
-
-
-def var(column: str) -> Var:
-    """The sample variance; null for fewer than two values."""
-    return Var((column,))
-
-
-def std(column: str) -> Std:
-    """The sample standard deviation; null for fewer than two values."""
-    return Std((column,))
-
-
-def var_pop(column: str) -> VarPop:
-    """The variance of the window as a whole population."""
-    return VarPop((column,))
-
-
-def std_pop(column: str) -> StdPop:
-    """The standard deviation of the window as a whole population."""
-    return StdPop((column,))

@@ -19,6 +19,13 @@ from paneflow.slicing import ordering
 
 def loop(shape: Shape) -> str:
     """Slice by slice, event by event, in total order."""
+    if shape.gathers:
+        return f"""
+        def fold(edges, identity, {shape.value_names()}, {shape.names("o")}):
+            for s in range(len(edges) - 1):
+                p = gather(edges[s], edges[s + 1], {shape.value_names()})
+                {shape.store("o", "s", "p")}
+        """
     return f"""
         def fold(edges, identity, {shape.value_names()}, {shape.names("o")}):
             for s in range(len(edges) - 1):

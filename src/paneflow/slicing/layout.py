@@ -16,7 +16,7 @@ from paneflow.aggregates.operator import Operator, share
 from paneflow.aggregates.sequences import Applied
 from paneflow.aggregates.values import kind_of
 from paneflow.errors import UnsupportedError
-from paneflow.slicing.slices import TIME_SLICES
+from paneflow.slicing.slices import FORMS, TIME_SLICES
 from paneflow.windows import Session, Sliding, Window
 
 if TYPE_CHECKING:
@@ -92,12 +92,15 @@ def identity_of(query: Query) -> dict[str, Any]:
         roles = (user.lift, user.combine, user.lower, user.identity)
         return f"{aggregate} {digest_of(str(aggregate), roles)}"
 
-    return {
+    identity = {
         "windows": {label: str(window) for label, window in query.windows.items()},
         "aggregates": {name: text(a) for name, a in query.aggregates.items()},
         "key": list(query.key),
         "time": query.time,
     }
+    # The first form goes without saying, so that what is stored in it stays readable.
+    forms = {name: a.form for name, a in query.aggregates.items() if a.form > 1}
+    return identity | ({FORMS: forms} if forms else {})
 
 
 def stored_operators(query: Query, kinds: Kinds) -> dict[Operator, str]:

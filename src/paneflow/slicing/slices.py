@@ -24,6 +24,8 @@ START = "start"
 LAST = "last"
 ROWS = "rows"
 TIME_SLICES = "time"
+FORMS = "forms"
+"""In a query's identity: the forms of partials that are not the first."""
 
 
 class Slices:
@@ -74,6 +76,7 @@ class Slices:
                 f"slices can only be merged with slices, not with a {type(other).__name__}: make "
                 f"them with query.slice"
             )
+        check_forms("these slices hold", other.identity, self.identity, "cut both again")
         _same("query", self.identity, other.identity)
         _same("column types", _types(self.source), _types(other.source))
         merged = self.with_table(
@@ -84,6 +87,7 @@ class Slices:
 
     def require(self, identity: dict[str, Any], query: object) -> None:
         """Refuse to finish another query's slices."""
+        check_forms("these slices hold", self.identity, identity, "cut them again")
         if self.identity != identity:
             raise InputError(
                 f"these slices belong to another query: they hold {self.identity}, and "
@@ -95,6 +99,18 @@ class Slices:
 
     def __repr__(self) -> str:
         return f"Slices({len(self)} of {', '.join(self.identity['windows'].values())})"
+
+
+def check_forms(what: str, found: Any, asked: Any, advice: str) -> None:
+    """Refuse what is of the same query, but holds partials in a form of another version."""
+    ours, theirs = asked.get(FORMS, {}), found.get(FORMS, {})
+    if ours != theirs and {**asked, FORMS: 0} == {**found, FORMS: 0}:
+        named = sorted(name for name in ours | theirs if ours.get(name) != theirs.get(name))
+        raise InputError(
+            f"{what} the partials of {', '.join(map(repr, named))} in a form that this "
+            f"paneflow does not read, because another version wrote them: {advice}, or go on with "
+            f"the paneflow that wrote them"
+        )
 
 
 def _types(schema: pa.Schema) -> dict[str, str]:

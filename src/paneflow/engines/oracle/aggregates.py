@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from paneflow.engines.oracle import moments
 from paneflow.engines.oracle.events import Events, order, plain
 from paneflow.errors import InputError
 
@@ -49,9 +50,7 @@ def _sum(aggregate: Any, values: list[Any]) -> int | float:
 
 
 def _mean(aggregate: Any, values: list[Any]) -> float:
-    if isinstance(values[0], float):
-        return _float_sum(values) / len(values)
-    return float(sum(values)) / len(values)
+    return moments.mean(values)
 
 
 def _product(aggregate: Any, values: list[Any]) -> float:
@@ -63,15 +62,11 @@ def _geometric_mean(aggregate: Any, values: list[Any]) -> float:
 
 
 def _variance(aggregate: Any, values: list[Any], taken: int) -> float | None:
-    if len(values) <= taken:
-        return None
-    mean = _mean(aggregate, values)
-    return _float_sum([(v - mean) * (v - mean) for v in values]) / (len(values) - taken)
+    return moments.variance(values, taken)
 
 
 def _deviation(aggregate: Any, values: list[Any], taken: int) -> float | None:
-    variance = _variance(aggregate, values, taken)
-    return None if variance is None else math.sqrt(variance)
+    return moments.deviation(values, taken)
 
 
 def _first(aggregate: Any, values: list[Any]) -> Any:
@@ -151,15 +146,8 @@ def _concat(aggregate: Any, values: list[Any]) -> str:
 
 
 def _linear_regression(aggregate: Any, ys: list[Any], xs: list[Any]) -> dict[str, float] | None:
-    if len(xs) < 2:
-        return None
-    mean_x, mean_y = _mean(aggregate, xs), _mean(aggregate, ys)
-    squares = _float_sum([(x - mean_x) * (x - mean_x) for x in xs])
-    if squares == 0.0:  # all x are equal, or so close that float64 sees no difference
-        return None
-    products = _float_sum([(x - mean_x) * (y - mean_y) for x, y in zip(xs, ys, strict=True)])
-    slope = products / squares
-    return {"slope": slope, "intercept": mean_y - slope * mean_x}
+    line = moments.line(ys, xs)
+    return None if line is None else {"slope": line[0], "intercept": line[1]}
 
 
 def _define(aggregate: Any, *columns: list[Any]) -> Any:
@@ -199,7 +187,10 @@ def _approx_distinct(aggregate: Any, values: list[Any]) -> float:
 def _approx_quantile(aggregate: Any, values: list[Any]) -> float:
     from paneflow.engines.oracle import sketches
 
-    return sketches.approx_quantile(list(map(float, values)), aggregate.q, aggregate.k)
+    numbers = [float(v) for v in values if v == v]
+    if 0 < len(numbers) <= aggregate.k:
+        return _quantile(numbers, aggregate.q)  # a sketch that holds every value knows it exactly
+    return sketches.approx_quantile(numbers, aggregate.q, aggregate.k)
 
 
 def _float_sum(values: list[float]) -> float:
@@ -209,11 +200,7 @@ def _float_sum(values: list[float]) -> float:
     try:
         return math.fsum(values)
     except OverflowError:  # also raised if only a part of the sum is too large
-        exact = sum(map(Fraction, values))
-        try:
-            return float(exact)
-        except OverflowError:
-            return math.inf if exact > 0 else -math.inf
+        return moments.rounded(sum(map(Fraction, values), Fraction()))
 
 
 def _unsigned(value: Any) -> Any:

@@ -1,7 +1,9 @@
 """Slices built inside the JVM: operators as Spark's own aggregates.
 
 Events that Spark can fold never cross into Python; only their slices do. What has no native form
-(sketches, runs of sorted values, functions of the user's) is folded by `packing.py`.
+(sketches, runs of sorted values, functions of the user's) is folded by `parcels.py`. So are the
+variance of floats and the regression: Spark keeps their mean in one float64, which stops moving
+where the mean is large against the spread.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from paneflow.aggregates import _whole_deviation as whole_deviation
 from paneflow.aggregates.aggregate import Multiset
 from paneflow.aggregates.operator import TIME, Operator
 from paneflow.aggregates.values import kind_of
@@ -221,13 +224,30 @@ def _float_sum(operator: Operator) -> list[Any]:
     return [F.coalesce(F.sum(_real(operator)), F.lit(0.0))]
 
 
-def _deviation(operator: Operator) -> list[Any]:
+def _whole_deviation(operator: Operator) -> list[Any]:
     from pyspark.sql import functions as F
 
-    value = _real(operator)
-    n = F.count(value)
-    squares = F.coalesce(F.var_pop(value) * n, F.lit(0.0))
-    return [n, F.coalesce(F.sum(value), F.lit(0.0)), squares]
+    value = value_of(operator.columns[0]).cast("long")
+    high, low = F.shiftright(value, 32), value.bitwiseAND(F.lit(LOW_LIMB))
+    # As aggregates/_whole_deviation.py has it; but Spark may refuse to multiply beyond int64, so
+    # the square of the low limb is made of halves.
+    upper, lower = F.shiftright(low, 16), low.bitwiseAND(F.lit(0xFFFF))
+    middle = F.shiftleft(upper * lower, 17) + lower * lower
+    cross, above = high * low, high * high
+    doubled = F.shiftleft(cross.bitwiseAND(F.lit(LOW_LIMB >> 1)), 1)
+    limbs = [
+        high,
+        low,
+        middle.bitwiseAND(F.lit(LOW_LIMB)),
+        upper * upper + F.shiftright(middle, 32) + doubled,
+        F.shiftright(cross, 31) + above.bitwiseAND(F.lit(LOW_LIMB)),
+        F.shiftright(above, 32),
+    ]
+    enough = F.count(value) <= F.lit(whole_deviation.RUN)
+    advice = f"{operator.columns[0]}: more than {whole_deviation.RUN} integers in one slice"
+    refused = F.raise_error(F.lit(f"{advice} are too many for their variance: cast to double"))
+    sums = [_zeroed(F.sum(limb)) for limb in limbs]
+    return [F.when(enough, sums[0]).otherwise(refused.cast("long")), *sums[1:]]
 
 
 def logarithm(value: Any) -> Any:
@@ -297,14 +317,6 @@ def _arg_max(operator: Operator) -> list[Any]:
     return [picked["by"], _zeroed(-picked["t"]), picked["value"]]
 
 
-def _regression(operator: Operator) -> list[Any]:
-    from pyspark.sql import functions as F
-
-    y, x = (value_of(i.column).cast("double") for i in operator.inputs)
-    parts = [F.regr_avgy(y, x), F.regr_avgx(y, x), F.regr_sxx(y, x), F.regr_sxy(y, x)]
-    return [F.regr_count(y, x), *(F.coalesce(part, F.lit(0.0)) for part in parts)]
-
-
 def _sequence(columns: tuple[str, ...]) -> Any:
     """Every event's values in total order."""
     from pyspark.sql import functions as F
@@ -321,13 +333,12 @@ FORMS: dict[str, Callable[[Operator], list[Any]]] = {
     "max": _maximum,
     "integer_sum": _integer_sum,
     "float_sum": _float_sum,
-    "deviation": _deviation,
+    "whole_deviation": _whole_deviation,
     "log_sum": _log_sum,
     "product": _product,
     "first": _first,
     "last": _last,
     "arg_min": _arg_min,
     "arg_max": _arg_max,
-    "linear_regression": _regression,
 }
 """Spark's aggregates that give an operator's components, by the operator's name."""

@@ -99,7 +99,7 @@ class ShardProcessor(StatefulProcessor):
         meta = self._meta.get() if self._meta.exists() else None
         version, query, token, before, number = meta or (VERSION, self._identity, "", None, 0)
         check_version(version)
-        check_query(query, self._identity)
+        check_query(json.loads(query), json.loads(self._identity))
         slices, events = self._open.received(sent)
         slices = numbered(slices, number)
         watermark = self.clock.watermark(self._clock, before, latest, timers, self._open)

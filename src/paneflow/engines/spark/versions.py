@@ -1,7 +1,8 @@
 """Which versions of a stream's state this paneflow can go on with.
 
 State outlives the library that wrote it. What an older one wrote is read, and written anew by the
-next batch; what a newer one wrote is refused, since nobody here knows what it means.
+next batch; what a newer one wrote is refused, since nobody here knows what it means. Partials have
+forms of their own (`Aggregate.form`): an older form is refused, for the queries that hold it.
 
 1: the first.
 2: a shard has a clock of its own (`clocks.py`), for streams that close their windows when idle; a
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from paneflow.aggregates._identity import digest_of
 from paneflow.errors import InputError
 from paneflow.slicing.layout import identity_of
+from paneflow.slicing.slices import check_forms
 from paneflow.windows import Custom
 
 if TYPE_CHECKING:
@@ -47,8 +49,9 @@ def check_version(found: int) -> None:
         )
 
 
-def check_query(found: object, asked: object) -> None:
-    """Refuse the state of another query."""
+def check_query(found: dict[str, Any], asked: dict[str, Any]) -> None:
+    """Refuse the state of another query, and partials in a form of another version."""
+    check_forms("the stream's state holds", found, asked, "start from a new checkpoint")
     if found != asked:
         raise InputError(
             f"the stream's state belongs to another query ({found}), not to {asked}: name another "

@@ -165,6 +165,9 @@ class _Merging:
             self._slices = at(self._every.lo), at(self._every.hi)
             self._algorithms = self._by_algorithm(*self._slices, len(partials[0]))
         lo, hi = self._slices
+        if len(self._spans) == 1:
+            (name,) = self._algorithms
+            return MERGERS[name](operator, partials).merge(lo, hi)
         merged = operator.empty(len(lo))
         with merging(operator, partials, lo, hi):
             for name, spans in self._algorithms.items():

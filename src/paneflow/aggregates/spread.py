@@ -1,0 +1,127 @@
+"""Variance and standard deviation, of a sample or of a population.
+
+Floats keep a mean and the squared deviations from it (`_deviation.py`); integers keep exact sums
+(`_whole_deviation.py`), which give their sum and mean as well.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from paneflow.aggregates import _deviation, _whole_deviation
+from paneflow.aggregates.aggregate import Constant, Kinds, Lowered, Merged, Types
+from paneflow.aggregates.operator import Array, Component, Input, Operator
+from paneflow.aggregates.values import Kind
+
+
+def deviation(column: str) -> Operator:
+    """Count, mean and squared deviations of floats."""
+    names = ("mean", "rest", "squares", "scale")
+    return Operator(
+        "deviation",
+        (Input(column),),
+        (Component("n", "int64"), *(Component(name, "float64") for name in names)),
+        _deviation.IDENTITY,
+        _deviation.combine,
+        _deviation.lift,
+        gather=_deviation.gather,
+        bare=False,
+    )
+
+
+def whole_deviation(column: str) -> Operator:
+    """The exact sums of integers and of their squares."""
+    names = ("high", "low", "s0", "s1", "s2", "s3")
+    return Operator(
+        "whole_deviation",
+        (Input(column),),
+        tuple(Component(name, "int64") for name in names),
+        _whole_deviation.IDENTITY,
+        _whole_deviation.combine,
+        _whole_deviation.lift,
+        gather=_whole_deviation.gather,
+        bare=False,
+        provides=(("integer_sum", (0, 1)),),
+    )
+
+
+@dataclass(frozen=True)
+class Spread(Constant):
+    """Variance and standard deviation."""
+
+    accepts: ClassVar[tuple[Kind, ...]] = (Kind.INTEGER, Kind.FLOAT)
+    form: ClassVar[int] = 2
+    taken: ClassVar[int] = 1
+    root: ClassVar[bool] = False
+
+    def result_type(self, types: Types) -> pa.DataType:
+        return pa.float64()
+
+    def operators(self, kinds: Kinds) -> tuple[Operator, ...]:
+        (column,) = self.columns
+        return ((whole_deviation if kinds[column] is Kind.INTEGER else deviation)(column),)
+
+    def lower(self, n: Array, merged: Merged, kinds: Kinds) -> Lowered:
+        (parts,) = merged
+        valid = n > self.taken
+        divisor = np.maximum(n - self.taken, 1).astype(np.float64)
+        if kinds[self.columns[0]] is Kind.INTEGER:
+            spread = _whole_deviation.spreads(n, *parts) / (np.maximum(n, 1) * divisor)
+            return (np.sqrt(spread) if self.root else spread), valid
+        *_, squares, scale = parts
+        spread = squares / divisor
+        with np.errstate(over="ignore", under="ignore"):
+            # One scale after the other: their product is out of range.
+            return (np.sqrt(spread) / scale if self.root else spread / scale / scale), valid
+
+
+@dataclass(frozen=True)
+class Var(Spread):
+    name: ClassVar[str] = "var"
+
+
+@dataclass(frozen=True)
+class Std(Spread):
+    name: ClassVar[str] = "std"
+    root: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class VarPop(Spread):
+    name: ClassVar[str] = "var_pop"
+    taken: ClassVar[int] = 0
+
+
+@dataclass(frozen=True)
+class StdPop(Spread):
+    name: ClassVar[str] = "std_pop"
+    taken: ClassVar[int] = 0
+    root: ClassVar[bool] = True
+
+
+def var(column: str) -> Var:
+    """The sample variance; null for fewer than two values, NaN if one is infinite or NaN.
+
+    >>> print(var("load"))
+    var(load)
+    """
+    return Var((column,))
+
+
+def std(column: str) -> Std:
+    """The sample standard deviation; null for fewer than two values."""
+    return Std((column,))
+
+
+def var_pop(column: str) -> VarPop:
+    """The variance of the window as a whole population."""
+    return VarPop((column,))
+
+
+def std_pop(column: str) -> StdPop:
+    """The standard deviation of the window as a whole population."""
+    return StdPop((column,))
