@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -28,13 +28,13 @@ from paneflow.aggregates.values import Kind
 from paneflow.compiling import compiled
 from paneflow.engines.multicore.contract import Result, Rows
 from paneflow.engines.multicore.front import Events
+from paneflow.engines.multicore.kept_events import Read, joined, keep
 from paneflow.engines.multicore.passing import NEVER
 from paneflow.engines.multicore.tracing import lower_plainly
 from paneflow.merging import MERGERS
 from paneflow.planning.merge_choice import choose_merges
 from paneflow.slicing.arranged import Arranged
 from paneflow.slicing.bounds.by_time import sliding
-from paneflow.slicing.columns import Column
 from paneflow.slicing.events import Events as Ordered, Part, Presence
 from paneflow.slicing.fold import fold
 from paneflow.slicing.layout import column_set
@@ -87,27 +87,6 @@ class Block:
         )
 
 
-class Read(NamedTuple):
-    """Events as they are folded."""
-
-    key: Array
-    t: Array
-    moments: Array
-    columns: dict[str, Column]
-
-    def at(self, chosen: Array) -> Read:
-        """Some of the events, by position or by mask."""
-        columns = {
-            name: replace(
-                column,
-                values=column.values[chosen],
-                valid=None if column.valid is None else column.valid[chosen],
-            )
-            for name, column in self.columns.items()
-        }
-        return Read(self.key[chosen], self.t[chosen], self.moments[chosen], columns)
-
-
 class BySlices:
     """The open time windows of a stream."""
 
@@ -148,7 +127,7 @@ class BySlices:
         """Fold events into slices."""
         came = Read(events.key, events.t, events.moments, events.read)
         if self._ordered:
-            self._kept.append(came)
+            keep(self._kept, came)
             if events.behind:
                 came = self._again(came)
         block = self._folded(came)
@@ -174,7 +153,7 @@ class BySlices:
     def _again(self, stragglers: Read) -> Read:
         """All events of the slices that stragglers fall into, in order; the slices are dropped."""
         key, start = np.unique(stragglers.key), np.unique(self._starts(stragglers.t))
-        every = _all([kept.at(self._within(kept, key, start)) for kept in self._kept])
+        every = joined([kept.at(self._within(kept, key, start)) for kept in self._kept])
         blocks = self._fresh if self._held is None else [self._held, *self._fresh]
         self._held = None
         self._fresh = [block.without(key, start) for block in blocks]
@@ -317,33 +296,13 @@ class BySlices:
         needed = held.start >= first_open
         if not needed.all():
             self._held = held.at(needed)
-        self._kept = [kept for kept in self._kept if kept.t[-1] >= first_open]
+        while self._kept and self._kept[0].t.max() < first_open:
+            self._kept = self._kept[1:]
 
 
 def needs_order(aggregate: Aggregate) -> bool:
     """Whether its partials must be combined in the order of events, whatever they hold."""
     return isinstance(aggregate, Defined) and not aggregate.laws.commutative
-
-
-def _all(several: list[Read]) -> Read:
-    """Events one behind the other."""
-    columns = {}
-    for name, first in several[0].columns.items():
-        parts = [each.columns[name] for each in several]
-        valid = None
-        if any(part.valid is not None for part in parts):
-            valid = np.concatenate(
-                [np.ones(len(p.values), np.bool_) if p.valid is None else p.valid for p in parts]
-            )
-        columns[name] = replace(
-            first, values=np.concatenate([part.values for part in parts]), valid=valid
-        )
-    return Read(
-        np.concatenate([each.key for each in several]),
-        np.concatenate([each.t for each in several]),
-        np.concatenate([each.moments for each in several]),
-        columns,
-    )
 
 
 def _merge(name: str, operator: Operator, partials: Partials, lo: Array, hi: Array) -> Partials:
