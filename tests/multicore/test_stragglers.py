@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import paneflow as pf
+from examples.threshold_window import Threshold
 from paneflow import aggregates as A, windows as W
+from paneflow.engines.multicore import by_sessions, by_slices
 from paneflow.engines.multicore.auto import PLACES
+from paneflow.engines.multicore.closing import event_log
 from paneflow.engines.multicore.stream import Stream
 from paneflow.slicing.stream import Held, OpenWindows
 from tests.multicore.straggler_model import (
@@ -44,6 +49,8 @@ def drawn(r: random.Random, strategy: str) -> Case:
         windows.append(W.punctuation("mark"))
     if strategy in WHOLE_WINDOWS and strategy != "active":
         windows += [*sessions(r), *windows_by_events(r)]
+    if strategy in ("single", "auto"):
+        windows.append(Threshold("x", 1.0))
     return draw(r, windows, FOLDED | KEPT if strategy in WHOLE_WINDOWS else FOLDED)
 
 
@@ -69,12 +76,22 @@ def check(case: Case, r: random.Random, strategy: str, workers: int) -> None:
     assert late == model.late
 
 
+@contextlib.contextmanager
+def little_room(r: random.Random) -> Iterator[None]:
+    """What is held in vain is let go of early, so that what is held gets new places."""
+    room = r.choice([4, 20, 2**14])
+    with pytest.MonkeyPatch.context() as patch:
+        for module, name in ((event_log, "SPARE"), (by_sessions, "SPARE"), (by_slices, "LOOSE")):
+            patch.setattr(module, name, room)
+        yield
+
+
 def draw_and_check(seed: object, strategy: str) -> None:
     r = random.Random(f"{strategy} {seed}")
     case = drawn(r, strategy)
     workers = r.randint(1, 4)
     try:
-        with random_helping(r):
+        with random_helping(r), little_room(r):
             check(case, r, strategy, workers)
     except Exception as error:
         raise AssertionError(f"seed {seed}, {strategy} by {workers}: {case!r}") from error
@@ -189,8 +206,8 @@ def open_windows(case: Case) -> tuple[list[Any], int]:
 
 def check_open_windows(seed: object) -> None:
     r = random.Random(f"open windows {seed}")
-    windows = [*time_windows(r), *sessions(r), *windows_by_events(r), W.count(3, 2)]
-    windows.append(W.punctuation("mark"))
+    windows = [*time_windows(r), *sessions(r), *windows_by_events(r)]
+    windows += [W.count(3, 2), W.punctuation("mark"), Threshold("x", 1.0)]
     case = draw(r, windows, FOLDED | KEPT, most=30)
     case = Case(case.query, 1, [Arrival(0, a.event) for a in case.arrivals if a.event])
     model = Model(case.query, 1)
