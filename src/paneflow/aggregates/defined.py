@@ -10,11 +10,12 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from paneflow.aggregates._identity import digest_of
 from paneflow.aggregates._results import fitted, plain_value
 from paneflow.aggregates._roles import Role
 from paneflow.aggregates._samples import Event, Failure, attempt, other_kinds
@@ -23,7 +24,7 @@ from paneflow.aggregates.laws import Laws, check_laws
 from paneflow.aggregates.operator import Array, Operator
 from paneflow.aggregates.typed import Functions, Typed, lower_all, typed
 from paneflow.aggregates.values import Kind, kind_of
-from paneflow.errors import InputError, PaneflowError, QueryError
+from paneflow.errors import InputError, PaneflowError, QueryError, UnsupportedError
 
 SAMPLES: tuple[Any, ...] = (0.5, 1.25, 2.0, 3.75, -1.5, 1, 2, 7)
 
@@ -47,6 +48,16 @@ class Definition:
     """The user's own, of which the laws were found to hold."""
     checked: bool = True
     """Whether there were samples on which to check the laws."""
+    reads: str = field(default="", init=False)
+    """A digest of what the functions read when a query last began: it is compiled into them."""
+
+    def look_again(self) -> None:
+        """Notice what the functions read has changed since they were compiled."""
+        try:
+            found = digest_of(self.title, (self.lift, self.combine, self.lower))
+        except UnsupportedError:
+            return
+        object.__setattr__(self, "reads", found)
 
     def __call__(self, *columns: str) -> Defined:
         if not columns:
@@ -80,22 +91,27 @@ class Defined(Constant):
     def identity(self) -> Any:
         return self.definition.identity
 
+    def check(self, types: Types) -> None:
+        super().check(types)
+        self.definition.look_again()
+
     def result_type(self, types: Types) -> pa.DataType:
         kinds = tuple(kind_of(types[c], c) for c in self.columns)
-        found = _typed(self, kinds)
+        found = _typed(self, kinds, self.definition.reads)
         if isinstance(found, Failure):
             given = ", ".join(f"{c!r} has type {types[c]}" for c in self.columns)
             raise InputError(
-                f"{self}: lift and combine take no sample of such columns: {given}, and {found}; "
+                f"{self}: its functions take no sample of such columns: {given}, and {found}; "
                 f"cast the columns, or pass define(..., samples=[...]) of values they take"
             )
         return found.result
 
     def operators(self, kinds: Kinds) -> tuple[Operator, ...]:
-        return (_settled(self, tuple(kinds[c] for c in self.columns)).operator,)
+        given = tuple(kinds[c] for c in self.columns)
+        return (_settled(self, given, self.definition.reads).operator,)
 
     def lower(self, n: Array, merged: Merged, kinds: Kinds) -> Lowered:
-        found = _settled(self, tuple(kinds[c] for c in self.columns))
+        found = _settled(self, tuple(kinds[c] for c in self.columns), self.definition.reads)
         (parts,) = merged
         lower = Role(str(self), "lower", self.definition.lower, found.lowered is not None)
         cells = zip(*(p.tolist() for p in parts), strict=True)
@@ -137,7 +153,7 @@ def _as_float(aggregate: Defined, whole: int) -> float:
 
 
 @functools.lru_cache(maxsize=256)
-def _typed(aggregate: Defined, kinds: tuple[Kind, ...]) -> Typed | Failure:
+def _typed(aggregate: Defined, kinds: tuple[Kind, ...], reads: str) -> Typed | Failure:
     user = aggregate.definition
     functions = Functions(
         str(aggregate),
@@ -153,17 +169,17 @@ def _typed(aggregate: Defined, kinds: tuple[Kind, ...]) -> Typed | Failure:
 
 
 @functools.lru_cache(maxsize=256)
-def _settled(aggregate: Defined, kinds: tuple[Kind, ...]) -> Typed:
+def _settled(aggregate: Defined, kinds: tuple[Kind, ...], reads: str) -> Typed:
     """How a definition runs over columns of given kinds; warns if that is as Python."""
     user = aggregate.definition
-    found = _typed(aggregate, kinds)
+    found = _typed(aggregate, kinds, reads)
     if isinstance(found, Failure):
         # Without a table the kinds are only guessed: take the first that the functions take.
-        guesses = (_typed(aggregate, guess) for guess in other_kinds(len(kinds)))
+        guesses = (_typed(aggregate, guess, reads) for guess in other_kinds(len(kinds)))
         taken = next((guess for guess in guesses if isinstance(guess, Typed)), None)
         if taken is None:
             raise QueryError(
-                f"{aggregate}: lift and combine take no sample: {found}; "
+                f"{aggregate}: its functions take no sample: {found}; "
                 f"pass define(..., samples=[...]) of values they take"
             )
         found = taken

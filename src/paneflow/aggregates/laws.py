@@ -7,11 +7,14 @@ rows on different engines.
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from paneflow.errors import QueryError
 
@@ -55,7 +58,15 @@ combine(2.0, 1.0) = 1.0; pass commutative=False, or correct combine
     check_shape(what, partials, identity)
 
     def merged(a: Any, b: Any) -> Any:
-        return _run(what, "combine", combine, a, b)
+        before = _copied(a), _copied(b)
+        result = _run(what, "combine", combine, a, b)
+        for given, kept in zip((a, b), before, strict=True):
+            if not alike(given, kept):
+                raise QueryError(
+                    f"{what}: combine changes its argument {kept!r} to {given!r}, but partials are "
+                    f"shared by windows: let it return a new one"
+                )
+        return result
 
     def same(law: str, left: tuple[str, Any], right: tuple[str, Any], advice: str) -> None:
         if not alike(left[1], right[1]):
@@ -113,6 +124,8 @@ def check_shape(what: str, partials: Sequence[Any], identity: Any) -> None:
     def shape(partial: Any) -> int | None:
         return len(partial) if isinstance(partial, tuple) else None
 
+    if shape(identity) == 0:
+        raise QueryError(f"{what}: the identity is (), a partial of no values: give at least one")
     for partial in partials:
         if shape(partial) != shape(identity):
             raise QueryError(
@@ -121,6 +134,14 @@ def check_shape(what: str, partials: Sequence[Any], identity: Any) -> None:
             )
     if shape(identity) == 1:
         raise QueryError(f"{what}: a partial of one value is given bare, not as a tuple")
+
+
+def _copied(partial: Any) -> Any:
+    """A partial that stays as it is when combine changes the original."""
+    try:
+        return copy.deepcopy(partial)
+    except Exception:  # what cannot be copied is taken as it is
+        return partial
 
 
 def _run(what: str, role: str, function: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
@@ -138,6 +159,8 @@ def alike(a: Any, b: Any) -> bool:
     """Equal, but for the last bits of floats."""
     if isinstance(a, tuple) and isinstance(b, tuple):
         return len(a) == len(b) and all(map(alike, a, b))
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return np.shape(a) == np.shape(b) and all(map(alike, np.ravel(a), np.ravel(b)))
     if isinstance(a, float) or isinstance(b, float):
         if a != a or b != b:
             return bool(a != a and b != b)

@@ -7,6 +7,7 @@ the results is taken from samples: a result that does not fit into it later is a
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -33,6 +34,9 @@ from paneflow.aggregates.laws import alike
 from paneflow.aggregates.operator import Array, Component, Input, Operator, Partials
 from paneflow.aggregates.values import Kind
 from paneflow.errors import QueryError
+
+_numbers = itertools.count()
+"""Tell operators apart: those of one aggregate over columns of the same kinds are one."""
 
 
 @dataclass(frozen=True)
@@ -64,10 +68,22 @@ class Typed:
 
 def typed(user: Functions, kinds: tuple[Kind, ...]) -> Typed | Failure:
     """Decide; the last failure if the functions take no sample of such columns."""
+    try:
+        return _decided(user, kinds)
+    except _NoneTaken as none:
+        return none.failure
+
+
+class _NoneTaken(Exception):
+    def __init__(self, failure: Failure) -> None:
+        self.failure = failure
+
+
+def _decided(user: Functions, kinds: tuple[Kind, ...]) -> Typed:
     events = events_of(kinds, user.samples)
     tried = try_out(user.title, user.lift.function, user.combine.function, user.identity, events)
     if isinstance(tried, Failure):
-        return tried
+        raise _NoneTaken(tried)
     try:
         operator, dtypes = _compiled(user, kinds, tried)
     except (NumbaError, Unchecked) as error:
@@ -119,7 +135,7 @@ def _check_written(role: Role) -> None:
 def _operator(user: Functions, tried: Tried, form: Any, dtypes: Sequence[Any]) -> Operator:
     names = ["partial"] if tried.bare else [f"partial_{k}" for k in range(len(dtypes))]
     return Operator(
-        f"define:{id(user)}",
+        f"define:{next(_numbers)}",
         tuple(Input(c, form) for c in user.columns),
         tuple(Component(n, d) for n, d in zip(names, dtypes, strict=True)),
         (user.identity,) if tried.bare else user.identity,
@@ -227,7 +243,9 @@ def _result_of_samples(
     results = [result for _, result in tried.results(user.lower.function, dtypes)]
     if not results:
         failure = attempt(user.lower.function, tried.partials[0])
-        raise QueryError(f"{user.title}: lower takes none of the partials of samples: {failure}")
+        if not isinstance(failure, Failure):
+            failure = Failure("lower", "it takes no partial in the type that holds them all")
+        raise _NoneTaken(failure)
     kinds = {type(result) for result in results if result is not None}
     for dtype, held in (("bool", {bool}), ("int64", {bool, int}), ("float64", {bool, int, float})):
         if kinds and kinds <= held:

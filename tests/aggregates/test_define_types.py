@@ -1,0 +1,183 @@
+"""The types of a user's aggregate are those of its functions; nothing is cut, nothing wraps."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import paneflow as pf
+from paneflow import aggregates as A, windows as W
+from paneflow.aggregates import SlowAggregateWarning
+
+TABLE = pa.table(
+    {
+        "t": [1, 2, 3, 4],
+        "i": [3, 10, 20, 1],
+        "x": [1.5, 0.0, 2.0, -1.0],
+        "y": [1.5, 9.0, 2.0, -1.0],
+        "big": [4 * 10**9, 1, 2, 3],
+        "b": [True, False, True, True],
+    }
+)
+slowly = pytest.mark.filterwarnings("ignore::paneflow.aggregates.SlowAggregateWarning")
+
+
+def in_stream(workers: int, query: pf.Query) -> pa.Table:
+    with query.open(workers=workers) as stream:
+        stream.push(TABLE)
+        stream.finish()
+        return pa.concat_tables(stream.results())
+
+
+ENGINES: dict[str, Callable[[pf.Query], pa.Table]] = {
+    "oracle": lambda query: query.over(TABLE, engine="oracle"),
+    "table": lambda query: query.over(TABLE),
+    "slices": lambda query: query.finish(query.slice(TABLE)),
+    "stream": functools.partial(in_stream, 1),
+    "two workers": functools.partial(in_stream, 2),
+}
+every_engine = pytest.mark.parametrize("engine", ENGINES)
+
+
+def asked(aggregate: A.Aggregate) -> pf.Query:
+    return pf.Query(W.tumbling(10), {"r": aggregate}, time="t")
+
+
+def add(a: Any, b: Any) -> Any:
+    return a + b
+
+
+def same(p: Any) -> Any:
+    return p
+
+
+def half_or_whole(p: int) -> Any:
+    return p / 8 if p > 30 else p
+
+
+capped = A.define(lambda x: min(x, 10.5), add, same, 0, commutative=True)("i")
+halved = A.define(lambda x: x, add, half_or_whole, 0, commutative=True)("i")
+squared = A.define(lambda x: x * x, add, same, 0, commutative=True, name="squared")("big")
+summed = A.define(lambda x: x * 2**58, add, same, 0, commutative=True, name="summed")("i")
+lowered = A.define(lambda x: x, add, lambda p: p << 60, 0, commutative=True, name="lowered")("i")
+reciprocal = A.define(lambda x: 1 / x, add, same, 0.0, commutative=True, name="reciprocal")("x")
+logarithm = A.define(lambda x: math.log(x), add, same, 0.0, commutative=True, name="log")("x")
+beyond = A.define(lambda x: int(x * 2e18), add, same, 0, commutative=True, name="beyond")("y")
+missing = A.define(lambda x: x, add, lambda p: 1 / (p - 34), 0, commutative=True, name="gap")("i")
+
+
+@every_engine
+def test_a_float_on_one_branch_makes_a_float(engine: str) -> None:
+    assert ENGINES[engine](asked(capped))["r"].to_pylist() == [3 + 10 + 10.5 + 1]
+    assert ENGINES[engine](asked(halved))["r"].to_pylist() == [34 / 8]
+
+
+@every_engine
+@pytest.mark.parametrize(
+    ("aggregate", "said", "cause"),
+    [
+        (squared, r"squared\(big\).*int64", None),
+        (summed, r"summed\(i\).*int64", None),
+        (lowered, r"lowered\(i\).*int64", None),
+        (reciprocal, r"reciprocal\(x\): lift\(0.0\) raised ZeroDivisionError", ZeroDivisionError),
+        (logarithm, r"log\(x\): lift\(0.0\) raised ValueError", ValueError),
+        (beyond, r"beyond\(y\): lift\(9.0\) .*int64", None),
+        (missing, r"gap\(i\): lower\(34(.0)?\) raised ZeroDivisionError", ZeroDivisionError),
+    ],
+    ids=lambda given: str(given),
+)
+def test_what_leaves_a_type_is_an_error_that_says_where(
+    engine: str, aggregate: A.Aggregate, said: str, cause: type | None
+) -> None:
+    if engine == "oracle" and aggregate is beyond:
+        said = r"beyond\(y\).*int64"
+    with pytest.raises(pf.PaneflowError, match=said) as caught:
+        ENGINES[engine](asked(aggregate))
+    if cause is not None:
+        assert isinstance(caught.value.__cause__, cause)
+
+
+def test_a_value_that_a_function_reads_may_change() -> None:
+    made = functions_that_read({"scale": 2.0})
+    assert asked(made("x")).over(TABLE)["r"].to_pylist() == [5.0]
+    made.lift.__globals__["scale"] = 3.0
+    assert asked(made("x")).over(TABLE)["r"].to_pylist() == [7.5]
+
+
+def functions_that_read(names: dict[str, Any]) -> Any:
+    import linecache
+
+    text = "lift = lambda x: x * scale\n"
+    file = "<functions that read>"
+    linecache.cache[file] = (len(text), None, [text], file)
+    exec(compile(text, file, "exec"), names)
+    return A.define(names["lift"], add, same, 0.0, commutative=True)
+
+
+@slowly
+@pytest.mark.parametrize(
+    ("lower", "expected"),
+    [
+        (lambda p: None, None),
+        (lambda p: (p, 1.5), [34.0, 1.5]),
+        (lambda p: np.int64(p), 34),
+        (lambda p: np.float32(p), 34.0),
+        (lambda p: "many" if p > 3 else "few", "many"),
+        (lambda p: p if p > 3 else False, 34),
+        (lambda p: p if p > 99 else True, 1),
+        (lambda p: {"p": p}, {"p": 34}),
+        (len, None),
+        (float, 34.0),
+    ],
+    ids=["none", "tuple", "int64", "float32", "text", "int", "bool", "dict", "fails", "builtin"],
+)
+@pytest.mark.parametrize("engine", ["oracle", "table"])
+def test_lower_may_give_anything_of_one_type(
+    engine: str, lower: Callable[[Any], Any], expected: Any
+) -> None:
+    query = asked(A.define(lambda i: i, add, lower, 0, commutative=True)("i"))
+    if lower is len:
+        with pytest.raises(pf.PaneflowError, match="take no sample"):
+            ENGINES[engine](query)
+        return
+    assert ENGINES[engine](query)["r"].to_pylist() == [expected]
+
+
+@pytest.mark.parametrize("identity", [(), (0,)], ids=str)
+def test_partials_of_no_or_one_value_are_refused(identity: Any) -> None:
+    with pytest.raises(pf.QueryError, match=r"no values|bare"):
+        A.define(lambda x: identity, lambda a, b: a, same, identity, commutative=True)
+
+
+def test_a_combine_that_changes_its_arguments_is_refused() -> None:
+    def update(a: dict[int, int], b: dict[int, int]) -> dict[int, int]:
+        a.update(b)
+        return a
+
+    with pytest.raises(pf.QueryError, match="combine changes its argument"):
+        A.define(lambda x: {x: 1}, update, len, {}, commutative=True)
+
+
+def test_many_definitions_are_never_taken_for_each_other() -> None:
+    """Each is forgotten before the next is made, and their partials lie beside each other."""
+    with pytest.warns(SlowAggregateWarning):
+        for k in range(40):
+            total = A.define(
+                lambda x, k=k: {x: k}, lambda a, b: {**a, **b}, same_key, {}, commutative=True
+            )
+            other = A.define(
+                lambda x, k=k: {x: -k}, lambda a, b: {**a, **b}, same_key, {}, commutative=True
+            )
+            query = pf.Query(W.tumbling(10), {"r": total("i"), "s": other("i")}, time="t")
+            (row,) = query.over(TABLE).to_pylist()
+            assert (row["r"], row["s"]) == (k, -k)
+
+
+def same_key(p: Any) -> int:
+    return int(next(iter(p.values()), 0))
