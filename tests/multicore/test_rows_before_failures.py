@@ -23,7 +23,7 @@ STRATEGIES = ["auto", *PLACES]
 WHOLE = ["auto", "active", "agnostic"]
 """Strategies that take functions of whole windows."""
 FAILS = 2345
-TELLING = "processing unit|the function raised|the stream failed"
+TELLING = "processing unit|raised|the stream failed"
 
 
 def lift_it(x: float) -> float:

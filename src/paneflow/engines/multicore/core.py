@@ -99,7 +99,7 @@ class Core:
         """Events that the thread waits for; 0 if it waits for none."""
         self._arrivals: deque[Arrival] = deque()
         self._waiting = 0
-        self._pushed = self._timeless = self._taken = self._given = 0
+        self._fetched = self._timeless = self._taken = self._given = 0
         self._ready = self._finishing = self._closing = self._abandoned = False
         self._last_steps: LastSteps | None = None
         self._forks = forks.count
@@ -111,44 +111,57 @@ class Core:
     def push(self, source: int, admitted: Admitted) -> None:
         """Take a push in, wholly or not at all; waits while too much is ahead of the thread."""
         arrived = time.perf_counter()
-        while True:
-            with put_off:
+        try:
+            while True:
+                # Putting off interrupts would cost a small push a tenth of its time: here they
+                # may come anywhere, and what they leave undone is done then.
                 with self._lock:
-                    has_room = self._has_room(admitted)
-                    waiter = None if has_room else self._room_comes.enrol()
-                    mine = has_room and self._take_in(source, admitted, arrived)
-                if mine:
-                    self._work_here()
-                if waiter is None:
-                    self._turns.left = time.perf_counter()
-                    return
-            self._wait_for_room(waiter, arrived)
+                    if self._has_room(admitted):
+                        here = self._take_in(source, admitted, arrived)
+                        break
+                    waiter = self._room_comes.enrol()
+                self._wait_for_room(waiter, arrived)
+            if here:
+                self._work_here()
+        except BaseException:
+            self._mend()
+            raise
+        self._turns.left = time.perf_counter()
 
     def _take_in(self, source: int, admitted: Admitted, arrived: float) -> bool:
-        """Add a push to what waits for the thread; whether this thread shall work on it."""
+        """Add a push to what waits for the thread; whether this thread may work on it."""
         batch, places, timeless, latest = admitted
         assert batch is not None
         rows = batch.num_rows
         due = self._strategy.due(latest - self._lateness)
+        # With one call it is in, as a whole.
         if rows <= PIECE:
             self._arrivals.append(Arrival(source, batch, places, rows, arrived, due))
         else:
             self._arrivals.extend(
-                Arrival(source, piece, places, piece.num_rows, arrived, due)
-                for piece in _pieces(batch)
+                [
+                    Arrival(source, piece, places, piece.num_rows, arrived, due)
+                    for piece in _pieces(batch)
+                ]
             )
         self._waiting += rows
-        self._pushed += rows
         self._timeless += timeless
-        if self._can_work_here(arrived, due) and self._turns.lock.acquire(False):
-            return True
-        # A wake-up costs more than a small push: the thread says when it wants one.
         first_due = due and self._turns.due is None
         if first_due:
             self._turns.due = arrived
+        if self._can_work_here(arrived, due):
+            return True
+        # A wake-up costs more than a small push: the thread says when it wants one.
         if self._wanted and (first_due or self._wanted <= self._waiting):
             self._work_comes.notify()
         return False
+
+    def _mend(self) -> None:
+        """Count what waits for the thread anew, and tell it: a push may not have come so far."""
+        with put_off, self._lock:
+            self._waiting = sum(arrival.rows for arrival in self._arrivals)
+            self._turns.due = next((a.arrived for a in self._arrivals if a.due), None)
+            self._work_comes.notify()
 
     def _can_work_here(self, arrived: float, due: bool) -> bool:
         return (
@@ -161,20 +174,27 @@ class Core:
         )
 
     def _work_here(self) -> None:
-        """Do the work in the thread that pushes, whose turn it is."""
-        try:
-            self._step(self._taken_now())
-            self._gather()
-            self._strategy.check()
-        except BaseException as error:
-            self._error = error
-            if not isinstance(error, Exception):  # meant for this thread
-                raise
-        finally:
-            self._turns.lock.release()
-            if self._error is not None or not self._strategy.brief:
+        """Do the work in the thread that pushes, unless another one is at it."""
+        with put_off:
+            if not self._turns.lock.acquire(False):
                 with self._lock:
                     self._work_comes.notify()
+                return
+            try:
+                arrivals = self._taken_now()
+                if arrivals:
+                    self._step(arrivals)
+                self._gather()
+                self._strategy.check()
+            except BaseException as error:
+                self._error = error
+                if not isinstance(error, Exception):  # meant for this thread
+                    raise
+            finally:
+                self._turns.lock.release()
+                if self._error is not None or not self._strategy.brief:
+                    with self._lock:
+                        self._work_comes.notify()
 
     def end_source(self, source: int) -> None:
         """Let a source hold the watermark back no longer."""
@@ -267,7 +287,7 @@ class Core:
             return StreamMetrics(0, 0, timeless, 0, 0, 0, 0, None, nothing, ())
         watermark = self._front.watermark
         return StreamMetrics(
-            pushed=self._pushed,
+            pushed=self._fetched + self._waiting,
             late=self._front.late,
             timeless=timeless + self._timeless,
             waiting=self._waiting,
@@ -292,6 +312,7 @@ class Core:
                 self._strategy.stop()
             with self._lock:
                 self._arrivals.clear()
+                self._fetched += self._waiting
                 self._waiting = 0
                 self._room_comes.wake()
                 self._ending.wake()
@@ -361,6 +382,7 @@ class Core:
                 taken.append(self._arrivals.popleft())
                 rows += taken[-1].rows
             self._waiting -= rows
+            self._fetched += rows
             self._turns.due = next((a.arrived for a in self._arrivals if a.due), None)
             self._room_comes.wake()
         return taken

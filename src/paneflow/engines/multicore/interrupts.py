@@ -6,6 +6,10 @@ few steps that belong together stand in a section, `with put_off:`, and an inter
 meanwhile is raised where the section ends. A section is short. Whoever has to wait leaves it first,
 and waits on a lock of its own that nothing else depends on: that may be interrupted anywhere.
 
+A small push alone stands in no section, which would take it too long: it is in by one call, and
+what it did not come to is made up for (`Core._mend`). That rests on CPython: where `with` takes a
+lock that is written in C, or gives it up, nothing comes in between.
+
 Numba and LLVM do not survive an interrupt in the middle of a compilation: what the main thread may
 compile, it compiles in a section, or leaves to another thread.
 """

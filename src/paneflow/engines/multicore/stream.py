@@ -221,7 +221,8 @@ class Stream:
             )
 
     def _check_open(self, what: str) -> None:
-        self._check_process()
+        if self._forks != forks.count:
+            self._check_process()
         if self._core is not None:
             self._core.check()
         if self._state != "open":
