@@ -217,10 +217,12 @@ def define(
     """An aggregate of your own.
 
     `lift(value, ...)` makes a partial of one event's column values, `combine(a, b)` merges two
-    partials, a being earlier, `lower(partial)` makes the result. A partial is a number or a tuple
-    of numbers; `identity` is the one that changes nothing. Laws are checked on `samples`, values
-    of which those that `lift` cannot take are passed over (tuples for several columns); if it
-    takes none of the usual ones, laws are checked when the columns' types are known.
+    partials, a being earlier, and returns a new one, `lower(partial)` makes the result. A
+    partial is a number or a tuple of numbers; `identity` is the one that changes nothing.
+    Integers are int64, and one that leaves it is an error; where a branch gives a float, all
+    are floats. Laws are checked on `samples`, values of which those that `lift` cannot take are
+    passed over (tuples for several columns); if it takes none of the usual ones, laws are
+    checked when the columns' types are known.
 
     >>> import math
     >>> geometric = define(
