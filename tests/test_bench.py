@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench import defined, many_windows, report, tables
+from bench import cold_start, defined, many_windows, report, tables
 from bench.agreement import disagreement
 from bench.cases import Case, Figure
 from bench.contestants import CONTESTANTS, Contestant
@@ -118,6 +118,19 @@ def test_a_whole_run_leaves_figures_and_a_picture(
     assert all(f["measured"]["seconds"] > 0 for f in written)
     assert len({f["measured"]["rows"] for f in written}) == 1
     assert (results / "tables.svg").read_text().lstrip().startswith("<?xml")
+
+
+def test_the_first_answer_is_timed_cold_and_warm(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cold_start, "SMALL", "import numba")
+    monkeypatch.setattr(cold_start, "LARGE", "import numba")
+    monkeypatch.setattr(cold_start, "IMPORT", "")
+    monkeypatch.setattr(cold_start, "TOGETHER", 2)
+    cold_start.main(["--quick"])
+    written = json.loads((results / "cold-start.json").read_text())["figures"]
+    assert {"import", "small, warm", "small, cold", "small, 2 cold"} <= written.keys()
+    assert all(took["seconds"] > 0 and took["processor"] > 0 for took in written.values())
 
 
 def test_defined_and_built_in_are_compared() -> None:

@@ -26,7 +26,7 @@ import paneflow as pf
 from paneflow import aggregates as A, windows as W
 from paneflow.compiling import compiled, folder as folder_module, helper, kernel, turns
 from paneflow.compiling.identity import identity
-from paneflow.compiling.notices import Notices
+from paneflow.compiling.notices import COMPILING, Notices
 
 ROOT = Path(__file__).resolve().parents[1]
 README = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)[0]
@@ -183,9 +183,7 @@ def test_long_compiling_is_mentioned_once(
     monkeypatch.setattr("paneflow.compiling.notices.SILENCE", 0.0)
     for argument in (3.0, 3, 3j):
         compiled_anew(doubled, argument)
-    assert [r.getMessage() for r in caplog.records] == [
-        "paneflow is compiling kernels for this query ..."
-    ]
+    assert [r.getMessage() for r in caplog.records] == [COMPILING]
 
 
 def test_a_function_that_cannot_be_compiled_holds_nobody_up(cache: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from examples import own_aggregate, trading_fit
+from paneflow.compiling.notices import COMPILING
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
@@ -27,7 +28,8 @@ def test_an_example_runs(path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
-    assert not done.stderr
+    # The first run on a machine may say that it compiles.
+    assert not done.stderr.replace(f"{COMPILING}\n", "")
 
 
 def test_there_are_examples() -> None:

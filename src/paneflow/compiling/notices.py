@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 log = logging.getLogger("paneflow")
 
+COMPILING = "paneflow is compiling kernels for this query, once on this machine ..."
 SILENCE = 1.0
 """Seconds of compiling after which a process says what it is doing."""
 
@@ -38,7 +39,7 @@ class Notices:
     def compiling(self) -> Iterator[None]:
         """Around the compilation of a kernel, or the wait for another process that compiles it."""
         if self._seconds > SILENCE:
-            self._say("compiling", "paneflow is compiling kernels for this query ...")
+            self._say("compiling", COMPILING)
         start = time.monotonic()
         self._depth += 1
         try:

@@ -1,0 +1,126 @@
+"""How long the first answer takes: in one process, and in six that start together.
+
+    python -m bench.cold_start [--quick]
+
+Every case is a fresh process. *Cold* means that no kernel is compiled yet: the folder for them is
+empty. *Warm* means that a process before has compiled them all. The small table is the README's
+example; the large one has 100,000 events, and needs the kernels that put events in order and find
+windows as well. Seconds are those from start to end of the processes, and the processor time that
+they took together; the least of three runs counts, since everything else on the machine only adds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from bench.report import ROOT, Sheet, publish, verdict, write
+
+TOGETHER = 6
+RUNS = 3
+SECONDS, TIMES = 2.0, 1.5
+"""What the README's example may take, and how much longer six processes may."""
+
+IMPORT = "import paneflow"
+README = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)[0]
+SMALL = README.replace("print(query.explain())", "")
+LARGE = (
+    SMALL
+    + """
+import numpy as np
+n = 100_000
+r = np.random.default_rng(1)
+query.over(pa.table({"plug": r.integers(0, 50, n), "ts": r.integers(0, n, n), "load": r.random(n)}))
+"""
+)
+
+
+@dataclass(frozen=True)
+class Took:
+    """Seconds until the last process was done, and processor time of all."""
+
+    seconds: float
+    processor: float
+
+
+def run(script: str, cache: Path, processes: int = 1) -> Took:
+    """Start processes together and wait for all."""
+    environment = os.environ | {"PANEFLOW_CACHE": str(cache), "PYTHONPATH": str(ROOT / "src")}
+    start, before = time.perf_counter(), _children()
+    started = [
+        subprocess.Popen([sys.executable, "-c", script], env=environment, stderr=subprocess.DEVNULL)
+        for _ in range(processes)
+    ]
+    ended = [process.wait() for process in started]
+    if any(ended):
+        raise SystemExit(f"a process failed: {script}")
+    return Took(time.perf_counter() - start, _children() - before)
+
+
+def cold(script: str, processes: int = 1) -> Took:
+    """Into a folder without any kernel."""
+    with tempfile.TemporaryDirectory() as folder:
+        return run(script, Path(folder), processes)
+
+
+def warm(script: str) -> Took:
+    """After a process that has compiled everything."""
+    with tempfile.TemporaryDirectory() as folder:
+        run(script, Path(folder))
+        return run(script, Path(folder))
+
+
+def _children() -> float:
+    times = os.times()
+    return times.children_user + times.children_system
+
+
+def measure(runs: int) -> dict[str, Took]:
+    """The least of several runs of every case, in turns."""
+    several: dict[str, list[Took]] = {}
+    for _ in range(runs):
+        cases = {"import": warm(IMPORT)}
+        for name, script in (("small", SMALL), ("large", LARGE)):
+            cases[f"{name}, warm"] = warm(script)
+            cases[f"{name}, cold"] = cold(script)
+            cases[f"{name}, {TOGETHER} cold"] = cold(script, TOGETHER)
+        for name, took in cases.items():
+            several.setdefault(name, []).append(took)
+    return {
+        name: Took(min(t.seconds for t in took), min(t.processor for t in took))
+        for name, took in several.items()
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure, show, write."""
+    parser = argparse.ArgumentParser(prog="python -m bench.cold_start", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="one run; leave the docs as they are")
+    options = parser.parse_args(arguments)
+    figures = measure(1 if options.quick else RUNS)
+    sheet = Sheet(
+        "From the start of a process to its end",
+        ("contestant", "s", "processor, s"),
+        [[[name, f"{t.seconds:.2f}", f"{t.processor:.2f}"] for name, t in figures.items()]],
+    )
+    sheet.show()
+    one = figures["small, cold"].seconds
+    verdict(one <= SECONDS, f"the README's example takes {one:.1f} s cold ({SECONDS})")
+    for size in ("small", "large"):
+        times = figures[f"{size}, {TOGETHER} cold"].seconds / figures[f"{size}, cold"].seconds
+        verdict(times <= TIMES, f"{size}: {TOGETHER} together take {times:.1f} of one ({TIMES})")
+    write("cold-start", {name: asdict(took) for name, took in figures.items()})
+    if not options.quick:
+        publish("cold-start", [sheet])
+
+
+if __name__ == "__main__":
+    main()
