@@ -180,12 +180,13 @@ def check(seed: str, window: str, names: list[str], type_: pa.DataType) -> bool:
 @pytest.mark.parametrize("type_", INTEGERS)
 @pytest.mark.parametrize("window", WINDOWS)
 def test_integers_at_the_ends_of_their_types(window: str, type_: str) -> None:
-    r = random.Random(f"{window} {type_}")
-    names = r.sample(list(AGGREGATES), len(AGGREGATES))
-    answered = sum(
-        check(f"{window} {type_} {k}", window, names[k::2], INTEGERS[type_]) for k in range(2)
-    )
-    assert answered > 0
+    sums = ["sum", "exact_sum", "mean"]  # most of them are beyond int64, and refused
+    others = [name for name in AGGREGATES if name not in sums]
+    answered = [
+        check(f"{window} {type_} {k}", window, names, INTEGERS[type_])
+        for k, names in enumerate((sums, others[::2], others[1::2]))
+    ]
+    assert any(answered)
 
 
 TEMPORAL = {

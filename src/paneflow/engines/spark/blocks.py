@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 BLOCK = "paneflow:block"
 RANGES_PER_BLOCK = 8
 """Blocks are so many ranges long: an eighth of the slices is in two blocks."""
+LONGEST = 2**62
+"""What int64 holds, and no time lies beyond."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class Blocks:
         if not all(isinstance(w, Sliding) for w in query.windows.values()):
             return None
         longest = max(w.range.value for w in query.windows.values() if isinstance(w, Sliding))
-        return cls(RANGES_PER_BLOCK * longest, longest)
+        return cls(min(RANGES_PER_BLOCK * longest, LONGEST), longest)
 
     def column(self) -> Any:
         """Spark's rows for a slice that starts at s: one for each block that needs it."""

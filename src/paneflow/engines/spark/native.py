@@ -24,6 +24,7 @@ from paneflow.slicing.layout import (
     stored_operators,
 )
 from paneflow.slicing.slices import LAST, ROWS, SLICING, START, TIME_SLICES
+from paneflow.slicing.times import FARTHEST
 from paneflow.windows import Sliding
 
 if TYPE_CHECKING:
@@ -151,7 +152,10 @@ def _column(name: str) -> Any:
 
 
 def instant(name: str, source: pa.Schema) -> Any:
-    """The time column as int64: microseconds, or the user's own unit; a null stops the job."""
+    """The time column as int64: microseconds, or the user's own unit.
+
+    A null, or a time too far from zero, stops the job.
+    """
     from pyspark.sql import functions as F
 
     column, type_ = _column(name), source.field(name).type
@@ -164,11 +168,16 @@ def instant(name: str, source: pa.Schema) -> Any:
         t = F.unix_micros(column)
     else:
         t = column.cast("long")
-    advice = (
+    advice = F.when(
+        t.isNull(),
         f"the time column '{name}' is null in some rows: an event without a time is in no "
-        f"window; drop those rows or fill in their times"
+        f"window; drop those rows or fill in their times",
+    ).otherwise(
+        f"the time column '{name}' holds times too far from zero for windows to be added to them "
+        f"(at most 2**61): correct them or use a coarser unit"
     )
-    return F.coalesce(t, F.raise_error(F.lit(advice)).cast("long"))
+    near = t.between(-FARTHEST, FARTHEST)
+    return F.when(near, t).otherwise(F.raise_error(advice).cast("long"))
 
 
 def value_of(column: str) -> Any:
@@ -210,12 +219,18 @@ def _maximum(operator: Operator) -> list[Any]:
     return [F.max(value_of(operator.columns[0]))]
 
 
+def limbs(value: Any) -> tuple[Any, Any]:
+    """An integer as high and low limbs, whose sums cannot overflow."""
+    from pyspark.sql import functions as F
+
+    long = value.cast("long")
+    return F.shiftright(long, 32), long.bitwiseAND(F.lit(LOW_LIMB))
+
+
 def _integer_sum(operator: Operator) -> list[Any]:
     from pyspark.sql import functions as F
 
-    value = value_of(operator.columns[0]).cast("long")
-    high, low = F.shiftright(value, 32), value.bitwiseAND(F.lit(LOW_LIMB))
-    return [_zeroed(F.sum(high)), _zeroed(F.sum(low))]
+    return [_zeroed(F.sum(limb)) for limb in limbs(value_of(operator.columns[0]))]
 
 
 def _float_sum(operator: Operator) -> list[Any]:

@@ -15,9 +15,11 @@ from paneflow.aggregates.aggregate import Aggregate
 from paneflow.aggregates.values import Kind, kind_of
 from paneflow.engines.spark.frames import spark_schema
 from paneflow.engines.spark.native import (
+    LOW_LIMB,
     edge,
     events_of,
     extreme,
+    limbs,
     logarithm,
     present,
     value_of,
@@ -85,7 +87,19 @@ def _count(a: Aggregate, kinds: dict[str, Kind]) -> Any:
 def _sum(a: Aggregate, kinds: dict[str, Kind]) -> Any:
     from pyspark.sql import functions as F
 
-    return F.sum(_number(a, kinds))
+    value = value_of(a.columns[0])
+    if kinds[a.columns[0]] is not Kind.INTEGER:
+        return F.sum(value.cast("double"))
+    # Spark would stop at an overflow in between that the rest of the window takes back.
+    high, low = (F.sum(limb) for limb in limbs(value))
+    carried = high + F.shiftright(low, 32)
+    whole = F.shiftleft(carried, 32).bitwiseOR(low.bitwiseAND(F.lit(LOW_LIMB)))
+    advice = F.lit(
+        f"{a}: a window's sum does not fit into int64: cast '{a.columns[0]}' to double, or divide "
+        f"it first"
+    )
+    fits = carried.isNull() | carried.between(-(2**31), 2**31 - 1)
+    return F.when(fits, whole).otherwise(F.raise_error(advice).cast("long"))
 
 
 def _mean(a: Aggregate, kinds: dict[str, Kind]) -> Any:
@@ -104,30 +118,31 @@ def _geometric_mean(a: Aggregate, kinds: dict[str, Kind]) -> Any:
     return F.exp(F.avg(logarithm(value_of(a.columns[0]).cast("double"))))
 
 
-def _number(a: Aggregate, kinds: dict[str, Kind]) -> Any:
-    whole = kinds[a.columns[0]] is Kind.INTEGER
-    return value_of(a.columns[0]).cast("long" if whole else "double")
-
-
-def _of_spark(name: str, real: bool) -> Callable[[Aggregate, dict[str, Kind]], Any]:
-    """One of Spark's aggregates of a single column."""
+def _extreme(name: str) -> Callable[[Aggregate, dict[str, Kind]], Any]:
+    """The least or the greatest value. Zeros are equal, so a zero comes out without a sign."""
 
     def form(a: Aggregate, kinds: dict[str, Kind]) -> Any:
         from pyspark.sql import functions as F
 
-        value = value_of(a.columns[0])
-        return getattr(F, name)(value.cast("double") if real else value)
+        found = getattr(F, name)(value_of(a.columns[0]))
+        return found + F.lit(0.0) if kinds[a.columns[0]] is Kind.FLOAT else found
 
     return form
+
+
+def _product(a: Aggregate, kinds: dict[str, Kind]) -> Any:
+    from pyspark.sql import functions as F
+
+    return F.product(value_of(a.columns[0]).cast("double"))
 
 
 RESULTS: dict[str, Callable[[Any, dict[str, Kind]], Any]] = {
     "count": _count,
     "sum": _sum,
     "mean": _mean,
-    "min": _of_spark("min", real=False),
-    "max": _of_spark("max", real=False),
-    "product": _of_spark("product", real=True),
+    "min": _extreme("min"),
+    "max": _extreme("max"),
+    "product": _product,
     "geometric_mean": _geometric_mean,
     "first": lambda a, kinds: edge(a.columns[0], earliest=True)["value"],
     "last": lambda a, kinds: edge(a.columns[0], earliest=False)["value"],
