@@ -18,6 +18,7 @@ import pyarrow as pa
 from paneflow.aggregates._results import fitted
 from paneflow.aggregates.aggregate import Lowered, Ordered, Types
 from paneflow.aggregates.operator import Array
+from paneflow.aggregates.texts import taken
 from paneflow.aggregates.values import Kind, plain_type
 from paneflow.errors import InputError, PaneflowError, QueryError
 from paneflow.names import is_name
@@ -44,7 +45,7 @@ class Collect(Ordered):
         positions = np.arange(offsets[-1]) - np.repeat(offsets[:-1] - lo, lengths)
         # A null in the offsets makes the list null, so the mask rides there.
         marks = pa.array(offsets, pa.int32(), mask=np.append(lengths == 0, False))
-        return pa.ListArray.from_arrays(marks, values.take(pa.array(positions))), None
+        return pa.ListArray.from_arrays(marks, taken(values, pa.array(positions))), None
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class Concat(Ordered):
 
     def lower_sequences(self, arrays: Sequence[Any], lo: Array, hi: Array) -> Lowered:
         try:
-            texts = arrays[0].cast(pa.string()).to_pylist()
+            texts = arrays[0].cast(pa.large_string()).to_pylist()
         except pa.ArrowInvalid as error:
             raise InputError(
                 f"{self}: column {self.columns[0]!r} holds bytes that are not UTF-8 text: {error}; "
@@ -69,7 +70,7 @@ class Concat(Ordered):
             self.separator.join(texts[a:b]) if b > a else None
             for a, b in zip(lo.tolist(), hi.tolist(), strict=True)
         ]
-        return pa.array(joined, pa.string()), None
+        return pa.array(joined, pa.large_string()), None
 
 
 @dataclass(frozen=True)

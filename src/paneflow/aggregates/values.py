@@ -71,5 +71,5 @@ def plain_type(type_: pa.DataType) -> pa.DataType:
 def sortable_type(type_: pa.DataType) -> pa.DataType:
     """A type of the same values that Arrow can sort."""
     if pa.types.is_string_view(type_):
-        return pa.string()
-    return pa.binary() if pa.types.is_binary_view(type_) else type_
+        return pa.large_string()
+    return pa.large_binary() if pa.types.is_binary_view(type_) else type_

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from paneflow.aggregates import _hashing
 from paneflow.aggregates.operator import Array
+from paneflow.aggregates.texts import roomy, taken
 from paneflow.aggregates.values import Kind, kind_of, plain_type, sortable_type
 from paneflow.errors import InputError
 
@@ -37,7 +38,7 @@ class Column:
         if self.texts is not None:
             if mask is not None:
                 values = np.where(mask, 0, values)
-            return self.texts.take(pa.array(values, mask=mask))
+            return taken(self.texts, pa.array(values, mask=mask))
         if self.kind is Kind.TEMPORAL:
             held = pa.int32() if self.type.bit_width == 32 else pa.int64()
             return pa.array(values, mask=mask).cast(held).view(self.type)
@@ -49,7 +50,7 @@ class Column:
     def hashes(self) -> Array:
         """64-bit hashes of the values, equal on every machine."""
         if self.texts is not None:
-            plain = self.texts.cast(pa.binary()).to_pylist()
+            plain = self.texts.cast(pa.large_binary()).to_pylist()
             return _hashing.hash_texts(plain)[self.values]
         if self.kind is Kind.FLOAT:
             return _hashing.hash_floats(self.values)
@@ -93,7 +94,10 @@ class Column:
 def read_column(table: pa.Table, name: str) -> Column:
     """A column of a table, held as its kind asks."""
     column = table.column(name)
-    return Reader(column.type, name).read(one_chunk(column))
+    reader = Reader(column.type, name)
+    # Text may be more than one array can hold.
+    text = reader.kind is Kind.TEXT and column.num_chunks > 1
+    return reader.read(column if text else one_chunk(column))
 
 
 class Reader:
@@ -101,13 +105,13 @@ class Reader:
 
     def __init__(self, given: pa.DataType, name: str) -> None:
         self._name = name
-        self._kind = kind_of(given, name)
+        self.kind = kind_of(given, name)
         self._type = sortable_type(plain_type(given))
         self._cast = given != self._type
         self._plain = {pa.int64(): np.int64, pa.float64(): np.float64}.get(self._type)
 
-    def read(self, array: pa.Array) -> Column:
-        """A column, held as its kind asks."""
+    def read(self, array: pa.Array | pa.ChunkedArray) -> Column:
+        """A column, held as its kind asks; only text may come in chunks."""
         if self._cast:
             array = array.cast(self._type)
         valid: Array | None = None
@@ -115,12 +119,12 @@ class Reader:
             valid = array.is_valid().to_numpy(zero_copy_only=False)
         elif self._plain is not None:
             values = numbers_of(array, self._plain)
-            return Column(self._name, self._type, self._kind, values, None)
-        if self._kind is Kind.TEXT:
+            return Column(self._name, self._type, self.kind, values, None)
+        if self.kind is Kind.TEXT:
             values, texts = _ranks(array)
-            return Column(self._name, self._type, self._kind, values, valid, texts)
-        values = _numbers(array, self._kind, self._name)
-        return Column(self._name, self._type, self._kind, values, valid)
+            return Column(self._name, self._type, self.kind, values, valid, texts)
+        values = _numbers(array, self.kind, self._name)
+        return Column(self._name, self._type, self.kind, values, valid)
 
 
 def numbers_of(array: pa.Array, dtype: Any = np.int64) -> Array:
@@ -177,8 +181,10 @@ def _numbers(array: pa.Array, kind: Kind, name: str) -> Array:
     return integers
 
 
-def _ranks(array: pa.Array) -> tuple[Array, pa.Array]:
-    encoded = array.dictionary_encode()
+def _ranks(array: pa.Array | pa.ChunkedArray) -> tuple[Array, pa.Array]:
+    encoded = roomy(array).dictionary_encode()
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.combine_chunks()  # all chunks have the same dictionary
     if len(encoded.dictionary) == 0:
         return np.zeros(len(array), np.int64), pa.array([""]).cast(array.type)
     order = pc.sort_indices(encoded.dictionary)

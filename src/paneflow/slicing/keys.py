@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paneflow.aggregates.operator import Array
+from paneflow.aggregates.texts import roomy
 from paneflow.aggregates.values import sortable_type
 from paneflow.compiling import compiled
 from paneflow.errors import InputError
@@ -61,8 +62,9 @@ def _encode_one(chunked: pa.ChunkedArray, name: str) -> tuple[Array, pa.Array]:
             values = chunked.cast(pa.int64()).combine_chunks().to_numpy(zero_copy_only=False)
             codes, present = _dense(values - low if low else values, width)
             return codes, pa.array(present + low).cast(chunked.type)
-    plain = chunked.cast(sortable_type(chunked.type))
-    encoded = plain.combine_chunks().dictionary_encode(null_encoding="encode")
+    plain = roomy(chunked.cast(sortable_type(chunked.type)))
+    whole = plain if len(plain) and plain.num_chunks > 1 else plain.combine_chunks()
+    encoded = whole.dictionary_encode(null_encoding="encode")
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.combine_chunks()
     # The one null, if there is one, is sorted last; it belongs first.

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from paneflow.aggregates.operator import Array
+from paneflow.aggregates.texts import taken
 from paneflow.compiling import compiled
 from paneflow.engines.table.rows import in_schema
 from paneflow.engines.table.windows import Block, Result, follows_from_number
@@ -93,7 +94,7 @@ def place_rows(
             results.setdefault(name, _Column(total)).write(result, places)
     # Keys first: their codes are let go before the columns below need the room.
     columns: dict[str, Any] = {
-        name: keys.column(name).combine_chunks().take(pa.array(key)) for name in keys.column_names
+        name: taken(keys.column(name).combine_chunks(), pa.array(key)) for name in keys.column_names
     }
     del key
     moment = TimeType(schema.field("end").type)

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from paneflow.aggregates.operator import Array
+from paneflow.aggregates.texts import in_type, joined, taken
 from paneflow.engines.table.windows import Block, Result, follows_from_number
 from paneflow.slicing.ordering import inverse, scatter, stable_places
 from paneflow.slicing.times import TimeType
@@ -39,7 +40,7 @@ def assemble(
         "end": moment.restore(end),
     }
     for name in keys.column_names:
-        columns[name] = keys.column(name).combine_chunks().take(pa.array(key))
+        columns[name] = taken(keys.column(name).combine_chunks(), pa.array(key))
     names = list(blocks[0].results)
     made = pool.map(lambda name: _result([b.results.pop(name) for b in blocks], places), names)
     columns.update(zip(names, made, strict=True))
@@ -48,12 +49,7 @@ def assemble(
 
 def in_schema(columns: Mapping[str, Any], schema: pa.Schema) -> pa.Table:
     """Columns as a table of exactly these types."""
-    arrays = [
-        columns[field.name]
-        if columns[field.name].type == field.type
-        else columns[field.name].cast(field.type)
-        for field in schema
-    ]
+    arrays = [in_type(columns[field.name], field.type) for field in schema]
     return pa.table(arrays, schema=schema)
 
 
@@ -88,8 +84,8 @@ def _result(parts: list[Result], places: Array | None) -> pa.Array:
     held = parts[0].column
     # Stores of different slicings may hold texts by different ranks.
     if isinstance(parts[0].values, pa.Array) or any(p.column is not held for p in parts):
-        joined = pa.concat_arrays([_decoded(p) for p in parts])
-        return joined if places is None else joined.take(pa.array(inverse(places)))
+        whole = joined([_decoded(p) for p in parts])
+        return whole if places is None else whole.take(pa.array(inverse(places)))
     values = np.concatenate([p.values for p in parts])
     masks = [p.valid for p in parts]
     valid = None
