@@ -209,7 +209,7 @@ def check_delta(seed: str, type_: pa.DataType) -> None:
     drawn = sorted(x for x in integers(r, stored, n) if x is not None and x < 2**63)
     grows = pa.array(drawn, stored).view(type_) if stored != type_ else pa.array(drawn, type_)
     bounds: tuple[Any, Any] = amount(r, 1), amount(r, 0)
-    if stored != type_ and r.random() < 0.7:
+    if stored != type_:
         lengths = ["1 us", "999 us", "1 s", "1.5 s", "36 hours", "10000000 days"]
         bounds = r.choice(lengths), r.choice(["0 s", *lengths])
     window = W.delta("grows", *bounds, partial=r.random() < 0.5)

@@ -29,8 +29,8 @@ from paneflow.windows import Count, Duration, Punctuation, Sliding, Window, Wind
 if TYPE_CHECKING:
     from paneflow.query import Query
 
-LONGEST_SLIDE = 2**50
-"""So long that a thousand workers' slides are no longer than a window's may be."""
+FARTHEST = 2**49
+"""So far that the slides of a thousand workers are no longer than a window's may be."""
 
 
 def private(window: Window, worker: int, workers: int) -> Window:
@@ -52,6 +52,10 @@ def private(window: Window, worker: int, workers: int) -> Window:
     if isinstance(window, Count):
         return Count(window.size, min(window.size, window.slide * workers), False)
     return window
+
+
+def _farther(window: Sliding) -> int:
+    return max(window.slide.value, abs(window.offset.value))
 
 
 class Mapping:
@@ -175,10 +179,10 @@ class Active(Farm):
                     f"event joins is known only when later events have come, and then it has "
                     f"been sent; use 'agnostic' or 'auto'"
                 )
-            if isinstance(window, Sliding) and window.slide.value > LONGEST_SLIDE:
+            if isinstance(window, Sliding) and _farther(window) > FARTHEST:
                 return (
-                    f"window {label!r} ({window}) slides by more than {LONGEST_SLIDE}, and a "
-                    f"worker's windows slide by a multiple of that; use 'agnostic' or 'auto'"
+                    f"window {label!r} ({window}) slides or is shifted by more than {FARTHEST}, "
+                    f"and a worker's windows by several times as much; use 'agnostic' or 'auto'"
                 )
         return refused_window(query)
 
