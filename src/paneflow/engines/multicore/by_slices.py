@@ -1,9 +1,10 @@
 """Time windows of a stream, by slices: each event joins its slice once, each slice its windows.
 
-Slices of all keys stand in one set of columns, ordered by (key, start). Fresh events are folded
-into fresh slices; slices that two batches share are combined, the earlier first, so that combines
-which need the order of events have it. Windows are found and merged when the watermark reaches
-the end of one, for all keys at once, by the same finders and mergers that finite tables use.
+Fresh events are folded into fresh slices, which are held in runs, each by columns and ordered by
+(key, start); short runs are joined with their neighbours. Slices that two batches share are
+combined, the earlier first, so that combines which need the order of events have it. Windows are
+found and merged when the watermark reaches the end of one, for all keys at once, by the same
+finders and mergers that finite tables use, and from no slices before the first of these windows.
 
 Stragglers are folded and combined like others, whenever they come: `first`, `last` and their like
 hold the time of what they hold. Only where a user's combine needs the order of events are these
@@ -13,9 +14,9 @@ kept beside their slices, and slices that stragglers fall into are folded anew.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
 
 LOOSE = 4096
 """Slices that may lie about before they are joined with those of the same key and time."""
+LONGEST = 2**16
+"""Slices of a run that is joined with others no more."""
 
 
 def sliceable(query: Query, kinds: Kinds) -> bool:
@@ -87,6 +90,19 @@ class Block:
         )
 
 
+class Run(NamedTuple):
+    """Slices of a few pushes, and when the first and the last of them begin."""
+
+    block: Block
+    earliest: int
+    latest: int
+
+    @classmethod
+    def of(cls, block: Block) -> Run:
+        """A run of some slices."""
+        return cls(block, int(block.start.min()), int(block.start.max()))
+
+
 class BySlices:
     """The open time windows of a stream."""
 
@@ -104,7 +120,7 @@ class BySlices:
         edges = sorted({edge for w in self._windows.values() for edge in w.edges})
         self._edges = np.array(edges, np.int64).reshape(-1, 2)
         self._before = NEVER
-        self._held: Block | None = None
+        self._runs: list[Run] = []
         self._fresh: list[Block] = []
         self._loose = 0
         self._ordered = any(map(needs_order, self._aggregates.values()))
@@ -114,12 +130,12 @@ class BySlices:
     @property
     def held(self) -> int:
         """How many slices are remembered."""
-        return self._loose + (0 if self._held is None else len(self._held))
+        return self._loose + sum(len(run.block) for run in self._runs)
 
     def copy(self) -> BySlices:
         """As it is now; slices themselves are never changed."""
         other = copy.copy(self)
-        other._fresh = list(self._fresh)
+        other._runs, other._fresh = list(self._runs), list(self._fresh)
         other._kept = list(self._kept)
         return other
 
@@ -133,29 +149,31 @@ class BySlices:
         block = self._folded(came)
         self._fresh.append(block)
         self._loose += len(block)
-        if self._loose > LOOSE + (0 if self._held is None else len(self._held)):
+        if self._loose > LOOSE:
             self._join()
 
     def advance(self, watermark: int, arrived: float) -> Rows | None:
         """The windows that the watermark has reached, if there are any."""
         before, self._before = self._before, watermark
-        if watermark <= before or not any(
-            _last_number(w, before) < _last_number(w, watermark) for w in self._windows.values()
-        ):
+        closing = [
+            w
+            for w in self._windows.values()
+            if _last_number(w, before) < _last_number(w, watermark)
+        ]
+        if watermark <= before or not closing:
             return None
-        held = self._join()
-        if held is None or len(held) == 0:
-            return None
-        rows = self._rows(held, before, watermark, arrived)
-        self._forget(held, watermark)
+        self._join()
+        held = self._since(NEVER if before == NEVER else _first_start(closing, before))
+        rows = None if held is None else self._rows(held, before, watermark, arrived)
+        self._forget(watermark)
         return rows
 
     def _again(self, stragglers: Read) -> Read:
         """All events of the slices that stragglers fall into, in order; the slices are dropped."""
         key, start = np.unique(stragglers.key), np.unique(self._starts(stragglers.t))
         every = joined([kept.at(self._within(kept, key, start)) for kept in self._kept])
-        blocks = self._fresh if self._held is None else [self._held, *self._fresh]
-        self._held = None
+        blocks = [*(run.block for run in self._runs), *self._fresh]
+        self._runs = []
         self._fresh = [block.without(key, start) for block in blocks]
         self._loose = sum(map(len, self._fresh))
         return every.at(np.argsort(every.moments, kind="stable"))
@@ -203,17 +221,38 @@ class BySlices:
         counted = {c: np.diff(p.position(edges)) for c, p in presences.items()}
         return Block(key, starts[:found].copy(), counted, partials)
 
-    def _join(self) -> Block | None:
-        """All slices in order, each once."""
-        blocks = self._fresh if self._held is None else [self._held, *self._fresh]
+    def _join(self) -> None:
+        """Let what is fresh be a run, and let there be few runs."""
+        if self._loose:
+            fresh = self._fresh[0] if len(self._fresh) == 1 else self._once(_together(self._fresh))
+            self._runs.append(Run.of(fresh))
         self._fresh, self._loose = [], 0
-        if not blocks:
+        while len(self._runs) > 1:
+            before, last = self._runs[-2:]
+            n = len(last.block)
+            if len(before.block) >= min(2 * n, LONGEST - n):
+                return
+            self._runs[-2:] = [Run.of(self._once(_together([before.block, last.block])))]
+
+    def _since(self, first: int) -> Block | None:
+        """The slices from a time on in order, each once, and perhaps some before it."""
+        parts = []
+        for run in self._runs:
+            if run.latest < first:
+                continue
+            later = run.block.start >= first if run.earliest < first else None
+            if later is not None and 2 * np.count_nonzero(later) < len(later):
+                parts.append(run.block.at(later))
+            else:
+                parts.append(run.block)
+        if not parts:
             return None
-        if len(blocks) > 1:
-            self._held = self._once(_together(blocks))
-        else:
-            self._held = blocks[0]
-        return self._held
+        block = parts[0] if len(parts) == 1 else self._once(_together(parts))
+        if len(parts) == len(self._runs) and all(
+            part is run.block for part, run in zip(parts, self._runs, strict=True)
+        ):
+            self._runs = [Run.of(block)]
+        return block
 
     def _once(self, block: Block) -> Block:
         order = stable_order([block.key, block.start], len(block))
@@ -287,16 +326,17 @@ class BySlices:
             merged[operator] = out
         return merged
 
-    def _forget(self, held: Block, watermark: int) -> None:
+    def _forget(self, watermark: int) -> None:
         """Drop slices that no open window begins before."""
-        first_open = min(
-            w.offset.value + (_last_number(w, watermark) + 1) * w.slide.value
-            for w in self._windows.values()
-        )
-        needed = held.start >= first_open
-        if not needed.all():
-            self._held = held.at(needed)
-        while self._kept and self._kept[0].t.max() < first_open:
+        first = _first_start(self._windows.values(), watermark)
+        runs = []
+        for run in self._runs:
+            if run.earliest >= first:
+                runs.append(run)
+            elif run.latest >= first:
+                runs.append(Run.of(run.block.at(run.block.start >= first)))
+        self._runs = runs
+        while self._kept and self._kept[0].t.max() < first:
             self._kept = self._kept[1:]
 
 
@@ -329,6 +369,11 @@ def presence_of(columns: tuple[str, ...], arranged: Arranged) -> Presence:
     """Which events have a value in all of some columns."""
     masks = [m for m in map(arranged.valid, columns) if m is not None]
     return Presence(np.logical_and.reduce(masks) if masks else None)
+
+
+def _first_start(windows: Iterable[Sliding], watermark: int) -> int:
+    """When the first window begins that ends after a watermark."""
+    return min(w.offset.value + (_last_number(w, watermark) + 1) * w.slide.value for w in windows)
 
 
 def _last_number(window: Sliding, watermark: int) -> int:

@@ -23,7 +23,7 @@ from paneflow.engines.multicore.contents import (
     room_for,
 )
 from paneflow.engines.multicore.holding import Loop
-from paneflow.engines.multicore.question import Events, Question
+from paneflow.engines.multicore.question import NEVER, Events, Question
 from paneflow.engines.multicore.tracing import absorb_plainly, combine_plainly
 
 FEWEST = 64
@@ -35,6 +35,8 @@ class Cells:
     def __init__(self, question: Question) -> None:
         self._question = question
         self._used = 0
+        self.least = NEVER
+        """The least number of an open cell."""
         self._table = np.full(2 * FEWEST, -1, np.int32)
         self._held = room_for(question, FEWEST)
         self._start = [op.start() for op in question.operators]
@@ -110,17 +112,20 @@ class Cells:
         if len(stay) < self._used:
             self._held.close_up(stay)
             self._used = len(stay)
+            self.least = int(self.contents().number.min(initial=NEVER))
             _enter(self._used, self._table, self._held.fields, self._used)
 
     def take(self) -> Contents:
         """Take out all of them; their room stays for others."""
         taken = self.contents().copy()
         self._used = 0
+        self.least = NEVER
         self._table[:] = -1
         return taken
 
     def _find(self, numbers: Array, which: Array, keys: Array) -> Array:
         self._reserve(self._used + len(numbers))
+        self.least = min(self.least, int(numbers.min(initial=NEVER)))
         cells = np.empty(len(numbers), np.int64)
         before = self._used
         self._used = _find_or_create(

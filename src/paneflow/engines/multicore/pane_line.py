@@ -71,7 +71,7 @@ class Ended:
         if self.before[0] == -NEVER:
             self.before = np.array([span.ended(work.since)])
         self.now = np.array([NEVER if work.final else span.ended(work.limit)])
-        return bool(self.now[0] > self.before[0])
+        return self.some
 
     def _advance_keys(self, keys: Array, counted: Array) -> None:
         self.before[self._changed] = self.now[self._changed]
@@ -81,6 +81,13 @@ class Ended:
             self.before, self.now = np.append(self.before, more), np.append(self.now, more)
         self.now[keys] = np.maximum((counted - self._span.range) // self._span.slide, -1)
         self._changed = keys
+
+    @property
+    def some(self) -> bool:
+        """Whether a window has just ended."""
+        if self._span.by_count:
+            return bool((self.now[self._changed] > self.before[self._changed]).any())
+        return bool(self.now[0] > self.before[0])
 
     def concerned(self, panes: Contents) -> Contents:
         """Those panes that may be in windows that have just ended."""
@@ -145,6 +152,8 @@ class PaneLineUnit(Collector):
     def _parts(self, panes: Pieces, cells: Cells, ended: Ended) -> Contents:
         """What my panes add to windows that have just ended; panes no longer needed are dropped."""
         held = cells.contents()
+        if not ended.some:
+            return held.chosen(places(0))
         concerned = ended.concerned(held)
         if not self._in_order:
             concerned = concerned.chosen(order_of(concerned.number))

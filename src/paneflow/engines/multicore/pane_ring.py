@@ -116,6 +116,9 @@ class PaneRingUnit(Holder):
         leaving = []
         for panes, cells, end in zip(self.panes, self._open, now, strict=True):
             held = cells.contents()
+            if not panes.span.by_count and cells.least >= end:
+                leaving.append(held.chosen(places(0)))
+                continue
             leaving.append(
                 cells.remove(panes.full(held) if panes.span.by_count else held.number < end)
             )

@@ -60,6 +60,9 @@ class ResultSet:
 
     def collect(self, question: Question, span: Span, cells: Cells) -> int:
         """Add a PU's windows that have ended; how many."""
+        by_time = not span.by_count and not self.work.final
+        if by_time and cells.least > span.ended(self.work.limit):
+            return 0
         return self.add(question, span, cells.remove(_ended(span, cells.contents(), self.work)))
 
     def add(self, question: Question, span: Span, windows: Contents) -> int:
