@@ -165,7 +165,7 @@ def streams() -> Iterator[tuple[str, Callable[..., Any], dict[str, Any]]]:
     yield "Stream, begun", functools.partial(pushed, True), right
 
 
-LATER = ("W.sliding", "W.Sliding", "W.tumbling", "A.define")
+LATER = ("W.sliding", "W.Sliding", "W.tumbling")
 CALLS = {n: (c, r) for n, c, r in (*windows(), *aggregates(), *queries()) if n not in LATER}
 CALLS |= {name: (call, right) for name, call, right in streams()}
 

@@ -8,6 +8,7 @@ Python, with a warning that says why.
 from __future__ import annotations
 
 import functools
+import itertools
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -25,8 +26,11 @@ from paneflow.aggregates.operator import Array, Operator
 from paneflow.aggregates.typed import Functions, Typed, lower_all, typed
 from paneflow.aggregates.values import Kind, kind_of
 from paneflow.errors import InputError, PaneflowError, QueryError, UnsupportedError
+from paneflow.names import is_name
 
 SAMPLES: tuple[Any, ...] = (0.5, 1.25, 2.0, 3.75, -1.5, 1, 2, 7)
+MOST_SAMPLES = 64
+"""Laws are checked on pairs and triples of them, which more would make many."""
 
 
 class SlowAggregateWarning(UserWarning):
@@ -236,13 +240,22 @@ def define(
     >>> print(geometric("price"))
     geometric(price)
     """
+    if not is_name(name):
+        raise QueryError(f"define: name must be text, not {name!r}")
+    for flag, given in (("commutative", commutative), ("idempotent", idempotent)):
+        if not isinstance(given, bool):
+            raise QueryError(f"{name}: {flag} must be True or False, not {given!r}")
     roles = {"lift": lift, "combine": combine, "lower": lower, "invert": invert}
     for role, function in roles.items():
         if not callable(function) and not (role == "invert" and function is None):
             raise QueryError(f"{name}: {role} must be a function, not {function!r}")
-    events = [
-        s if isinstance(s, tuple) else (s,) for s in (SAMPLES if samples is None else samples)
-    ]
+    if samples is not None and (isinstance(samples, str) or not isinstance(samples, Iterable)):
+        raise QueryError(f"{name}: samples must be a list of values, not {samples!r}")
+    try:
+        some = [*itertools.islice(SAMPLES if samples is None else samples, MOST_SAMPLES)]
+    except TypeError:  # an array of no dimension
+        raise QueryError(f"{name}: samples must be a list of values, not {samples!r}") from None
+    events = [sample if isinstance(sample, tuple) else (sample,) for sample in some]
     lifted = [(event, attempt(lift, *event)) for event in events]
     taken = [(event, partial) for event, partial in lifted if not isinstance(partial, Failure)]
     if samples is not None and not taken:

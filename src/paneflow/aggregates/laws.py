@@ -162,7 +162,14 @@ def alike(a: Any, b: Any) -> bool:
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         return np.shape(a) == np.shape(b) and all(map(alike, np.ravel(a), np.ravel(b)))
     if isinstance(a, float) or isinstance(b, float):
+        try:
+            a, b = float(a), float(b)
+        except (TypeError, ValueError, OverflowError):
+            return False
         if a != a or b != b:
-            return bool(a != a and b != b)
-        return bool(a == b) or math.isclose(a, b, rel_tol=1e-6, abs_tol=1e-9)
-    return bool(a == b)
+            return a != a and b != b
+        return a == b or math.isclose(a, b, rel_tol=1e-6, abs_tol=1e-9)
+    try:
+        return bool(a == b)
+    except (TypeError, ValueError):  # tables and their columns are neither equal nor not
+        return False
