@@ -160,15 +160,16 @@ def alike(a: Any, b: Any) -> bool:
     if isinstance(a, tuple) and isinstance(b, tuple):
         return len(a) == len(b) and all(map(alike, a, b))
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
-        return np.shape(a) == np.shape(b) and all(map(alike, np.ravel(a), np.ravel(b)))
+        cells = np.asarray(a).ravel().tolist(), np.asarray(b).ravel().tolist()
+        return np.shape(a) == np.shape(b) and all(map(alike, *cells))
     if isinstance(a, float) or isinstance(b, float):
         try:
-            a, b = float(a), float(b)
+            x, y = float(a), float(b)
         except (TypeError, ValueError, OverflowError):
             return False
-        if a != a or b != b:
-            return a != a and b != b
-        return a == b or math.isclose(a, b, rel_tol=1e-6, abs_tol=1e-9)
+        if x != x or y != y:
+            return x != x and y != y
+        return x == y or math.isclose(x, y, rel_tol=1e-6, abs_tol=1e-9)
     try:
         return bool(a == b)
     except (TypeError, ValueError):  # tables and their columns are neither equal nor not
