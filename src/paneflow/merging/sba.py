@@ -95,13 +95,9 @@ SBA = Algorithm(
 
 
 def ranges_loop(shape: Shape) -> str:
-    """Left-cumulative up to the boundary, cumulative behind it."""
+    """Left-cumulative up to the boundary, cumulative behind it; room for the left is given."""
     return f"""
-        def merge(lo, hi, identity, {shape.names("p")}, {shape.names("o")}):
-            longest = 1
-            for w in range(len(lo)):
-                longest = max(longest, hi[w] - lo[w])
-            {shape.like("left", "p", "longest")}
+        def merge(lo, hi, identity, {shape.names("p")}, {shape.names("left")}, {shape.names("o")}):
             boundary = 0
             end = 0
             start = 0
@@ -236,7 +232,9 @@ class Sba:
         if size is not None:
             return self.slide(size, int(lo[0]), int(hi[-1]))
         merged = self._operator.empty(len(lo))
-        self._kernel(lo, hi, self._operator.start(), *self._partials, *merged)
+        # Made here: what makes arrays is a third of what a kernel takes to compile.
+        left = self._operator.empty(int((hi - lo).max(initial=1)))
+        self._kernel(lo, hi, self._operator.start(), *self._partials, *left, *merged)
         return merged
 
     def slide(self, size: int, start: int = 0, end: int | None = None) -> Partials:
