@@ -9,7 +9,13 @@
 
 from paneflow import aggregates, windows
 from paneflow._version import __version__ as __version__
-from paneflow.errors import InputError, PaneflowError, QueryError, UnsupportedError
+from paneflow.errors import (
+    InputError,
+    ManyRowsWarning,
+    PaneflowError,
+    QueryError,
+    UnsupportedError,
+)
 from paneflow.planning import Plan
 from paneflow.query import Query
 from paneflow.slicing.slices import Slices
@@ -17,6 +23,7 @@ from paneflow.warming import warm_up
 
 __all__ = [
     "InputError",
+    "ManyRowsWarning",
     "PaneflowError",
     "Plan",
     "Query",

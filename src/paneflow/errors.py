@@ -21,3 +21,7 @@ class InputError(PaneflowError, ValueError):
 
 class UnsupportedError(PaneflowError):
     """A meaningful request that this engine or algorithm must refuse, with the reason."""
+
+
+class ManyRowsWarning(UserWarning):
+    """A window is longer than all the data and slides by little: rows are many, and alike."""

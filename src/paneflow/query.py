@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from paneflow.slicing.slices import Slices
 from paneflow.slicing.times import time_type
 from paneflow.tables import is_spark, to_arrow
 from paneflow.windows import Duration, Window, duration
+from paneflow.windows.many_rows import MAX_ROWS, check_limit
 
 if TYPE_CHECKING:
     from paneflow.engines.multicore.stream import Stream
@@ -80,6 +82,7 @@ class Query:
         *,
         engine: str = "auto",
         merge: str = "auto",
+        max_rows: int | None = MAX_ROWS,
         max_ahead: object = None,
         emit: str = "final",
         late: bool = False,
@@ -88,12 +91,16 @@ class Query:
         """Answer over a table: pyarrow, pandas, polars, a list of dicts, or a Spark DataFrame.
 
         The result is of the same kind. Rows are ordered by (end, window, seq, key), but for those
-        of a Spark DataFrame. Over a streaming DataFrame rows come as the watermark passes, and
-        there are four options. `max_ahead` leaves out events that are further ahead of the clock.
-        `emit="updates"` gives a row whenever it changes, and says in a column `final` which is
-        the last. `late=True` gives events that came too late in a column `late`. `idle` closes
-        all windows when no event has come for so long.
+        of a Spark DataFrame. A query that would give more than `max_rows` is refused before any
+        is made; None is no limit. On Spark this holds for what a task answers at once.
+
+        Over a streaming DataFrame rows come as the watermark passes, and there are four options.
+        `max_ahead` leaves out events that are further ahead of the clock. `emit="updates"` gives
+        a row whenever it changes, and says in a column `final` which is the last. `late=True`
+        gives events that came too late in a column `late`. `idle` closes all windows when no
+        event has come for so long.
         """
+        limit = check_limit(max_rows)
         given = {"max_ahead": max_ahead, "emit": emit, "late": late, "idle": idle}
         unsaid = {"max_ahead": None, "emit": "final", "late": False, "idle": None}
         stream = {name: v for name, v in given.items() if v is not unsaid[name]}
@@ -104,7 +111,7 @@ class Query:
                     f"'auto', or pass df.toArrow()"
                 )
             spark = importlib.import_module("paneflow.engines.spark")
-            return spark.over(self, table, merge=merge, **stream)
+            return spark.over(self, table, merge=merge, max_rows=limit, **stream)
         if stream:
             raise QueryError(
                 f"{', '.join(stream)} is for streaming Spark DataFrames, not for a "
@@ -116,14 +123,23 @@ class Query:
         self.check(arrow.schema)
         chosen = self._plan(arrow.schema, engine, merge)
         run = importlib.import_module(f"paneflow.engines.{chosen.engine}").answer
-        return back(run(self, arrow) if chosen.engine == "oracle" else run(self, arrow, chosen))
+        plan_ = () if chosen.engine == "oracle" else (chosen,)
+        return back(run(self, arrow, *plan_, max_rows=limit, stacklevel=2))
 
-    def open(self, workers: int = 1, strategy: str = "auto", sources: int = 1) -> Stream:
+    def open(
+        self,
+        workers: int = 1,
+        strategy: str = "auto",
+        sources: int = 1,
+        *,
+        max_rows: int | None = MAX_ROWS,
+    ) -> Stream:
         """A live stream that threads in this process answer: push events, read rows.
 
         `workers` is the number of threads that share the work, `strategy` how they share it
         (docs/streams-in-process.md, docs/multicore.md), `sources` how many streams of events are
-        put into one order.
+        put into one order. A stream fails, and says why, when more than `max_rows` rows would
+        become final with a single event, or when it is finished; None is no limit.
 
         >>> import paneflow as pf
         >>> from paneflow import windows as W, aggregates as A
@@ -135,7 +151,9 @@ class Query:
         [12, 2]
         """
         multicore = importlib.import_module("paneflow.engines.multicore.stream")
-        stream: Stream = multicore.Stream(self, workers, strategy, sources)
+        stream: Stream = multicore.Stream(
+            self, workers, strategy, sources, max_rows=check_limit(max_rows)
+        )
         return stream
 
     def write_stream(
@@ -147,6 +165,7 @@ class Query:
         max_ahead: object = None,
         late: Any = None,
         idle: object = None,
+        max_rows: int | None = MAX_ROWS,
         **trigger: Any,
     ) -> Any:
         """Answer over a streaming Spark DataFrame into a sink, each row exactly once.
@@ -154,7 +173,8 @@ class Query:
         `sink` is a folder for Parquet files, or a function of (rows as pyarrow, number of the
         batch), which must replace what it wrote before under the same number. `late` is another
         such sink, for events that came too late. `idle` closes all windows when no event has come
-        for so long. `trigger` is what Spark's `trigger` takes, for example `availableNow=True`.
+        for so long. A batch that would give more than `max_rows` fails; None is no limit.
+        `trigger` is what Spark's `trigger` takes, for example `availableNow=True`.
         Gives Spark's streaming query; `paneflow.spark.progress` tells how far it has come.
         """
         if not is_spark(frame) or not frame.isStreaming:
@@ -163,7 +183,12 @@ class Query:
                 f"read it with spark.readStream, or use query.over for finite tables"
             )
         spark = importlib.import_module("paneflow.engines.spark")
-        options = {"max_ahead": max_ahead, "late": late, "idle": idle}
+        options = {
+            "max_ahead": max_ahead,
+            "late": late,
+            "idle": idle,
+            "max_rows": check_limit(max_rows),
+        }
         return spark.write_stream(self, frame, sink, checkpoint, **options, **trigger)
 
     def slice(self, table: Any) -> Slices:
@@ -180,11 +205,13 @@ class Query:
         merge: str = "auto",
         after: int | None = None,
         until: int | None = None,
+        max_rows: int | None = MAX_ROWS,
     ) -> pa.Table:
         """The rows that slices amount to: equal to `over` of all the tables they were cut from.
 
         `after` and `until` leave out time windows that do not end in between (`after < end <=
-        until`, in microseconds or the time column's own unit); sessions always come.
+        until`, in microseconds or the time column's own unit); sessions always come. More than
+        `max_rows` are refused, as by `over`.
         """
         if not isinstance(slices, Slices):
             raise InputError(
@@ -198,11 +225,11 @@ class Query:
         if not slices.whole:
             slices = whole(self, slices, self.slice(slices.source.empty_table()).table.schema)
         engine = importlib.import_module("paneflow.engines.table")
-        rows: pa.Table = engine.finish(self, slices, chosen, ends_in)
+        rows: pa.Table = engine.finish(self, slices, chosen, check_limit(max_rows), ends_in)
         return rows
 
     def explain(self, table: Any = None, *, engine: str = "auto", merge: str = "auto") -> Plan:
-        """The plan, with its reasons; for the columns of a table, if one is given.
+        """The plan, with its reasons; for a table, if one is given, with the rows there will be.
 
         >>> import paneflow as pf
         >>> from paneflow import windows as W, aggregates as A
@@ -222,10 +249,13 @@ FlatFAT where it has few, long windows
                 self, table, merge
             )
             return made
-        schema = None if table is None else to_arrow(table, self.columns)[0].schema
-        if schema is not None:
-            self.check(schema)
-        return self._plan(schema, engine, merge)
+        if table is None:
+            return self._plan(None, engine, merge)
+        arrow, _ = to_arrow(table, self.columns)
+        self.check(arrow.schema)
+        chosen = self._plan(arrow.schema, engine, merge)
+        counted = importlib.import_module("paneflow.engines.table").count(self, arrow)
+        return replace(chosen, rows=counted)
 
     def with_key(self, key: Iterable[str]) -> Query:
         """The same question by another key."""

@@ -82,7 +82,7 @@ def test_text_as_time(stream: Any, ask: Callable[..., Any]) -> None:
 def test_a_stream_needs_timestamps(stream: Any, ask: Callable[..., Any], type_: str) -> None:
     made = "value" if type_ == "long" else "cast(ts AS date)"
     frame = stream.selectExpr(f"{made} AS t")
-    query = pf.Query(W.tumbling(5), COUNT, time="t")
+    query = pf.Query(W.tumbling(5 if type_ == "long" else "5 s"), COUNT, time="t")
     ask(pf.UnsupportedError, query, frame, "'t'", "timestamp")
 
 

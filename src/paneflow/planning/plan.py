@@ -16,6 +16,7 @@ from paneflow.aggregates.operator import Operator, share
 from paneflow.aggregates.values import kind_of
 from paneflow.planning.merge_choice import check_merge
 from paneflow.windows import Sliding, Window
+from paneflow.windows.many_rows import RowCount
 
 
 @dataclass(frozen=True)
@@ -26,9 +27,14 @@ class Plan:
     merge: str
     operators: Mapping[str, tuple[str, ...]]
     reasons: tuple[str, ...]
+    rows: RowCount | None = None
+    """How many rows there will be at most; exactly so many if all windows slide by time."""
 
     def __str__(self) -> str:
-        lines = [f"engine: {self.engine}", f"merge: {self.merge}", "operators:"]
+        lines = [f"engine: {self.engine}", f"merge: {self.merge}"]
+        if self.rows is not None:
+            lines.append(f"rows: {self.rows}")
+        lines.append("operators:")
         for operator, users in self.operators.items():
             lines.append(f"  {operator}  for {', '.join(users)}")
         lines.append("because:")

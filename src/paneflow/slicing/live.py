@@ -40,8 +40,9 @@ class Advance:
 class Live:
     """The open windows of a stream, for some of its keys."""
 
-    def __init__(self, query: Query, layout: pa.Schema) -> None:
+    def __init__(self, query: Query, layout: pa.Schema, max_rows: int | None) -> None:
         self._query = query
+        self._max_rows = max_rows
         self._own = Slices(layout.empty_table())
         self._sliding = [w for w in query.windows.values() if isinstance(w, Sliding)]
         self._sessions = {str(w): w for w in query.windows.values() if isinstance(w, Session)}
@@ -96,7 +97,9 @@ class Live:
         fresh = fresh if watermark is None else self.still_open(fresh, watermark)
         if fresh.num_rows == 0:
             return self._query.finish(self._slices(kept.slice(0, 0)))
-        rows = self._unnumbered(self._query.finish(self._slices(kept), after=watermark))
+        rows = self._unnumbered(
+            self._query.finish(self._slices(kept), after=watermark, max_rows=self._max_rows)
+        )
         changed = np.zeros(rows.num_rows, np.bool_)
         for slicing, windows in slicings(self._query.windows).items():
             of_rows = np.logical_or.reduce([_equal(rows, "window", label) for label in windows])
@@ -177,7 +180,10 @@ class Live:
         """The rows of windows that close between two watermarks."""
         needed = _ticks(slices, START) < watermark
         rows = self._query.finish(
-            self._slices(slices.filter(pa.array(needed))), after=before, until=watermark
+            self._slices(slices.filter(pa.array(needed))),
+            after=before,
+            until=watermark,
+            max_rows=self._max_rows,
         )
         if not self._sessions:
             return rows

@@ -67,8 +67,9 @@ class EventsAdvance:
 class LiveEvents:
     """The open windows of a stream, for some of its keys."""
 
-    def __init__(self, query: Query) -> None:
+    def __init__(self, query: Query, max_rows: int | None) -> None:
         self._query = query
+        self._max_rows = max_rows
         self._customs: dict[int, Custom] = {}
         self._each: list[tuple[Window, Query]] = []
         for k, (label, window) in enumerate(query.windows.items()):
@@ -194,7 +195,8 @@ class LiveEvents:
     ) -> pa.Table:
         """The rows of one window that are not final, and may have changed."""
         _, numbered, emitted = known.marks[k]
-        rows = query.over(known.seen_by(k, known.wanted_by(k, window)))
+        seen = known.seen_by(k, known.wanted_by(k, window))
+        rows = query.over(seen, max_rows=self._max_rows)
         code = known.codes_of(rows)
         end = rows.column("end").cast(pa.int64()).to_numpy()
         if isinstance(window, Session | SlideByTime | Sliding):
@@ -225,7 +227,7 @@ class LiveEvents:
         _, numbered, emitted = known.marks[k]
         chosen = (known.t <= watermark) & known.wanted_by(k, window)
         events = known.seen_by(k, chosen)
-        rows = query.over(events)
+        rows = query.over(events, max_rows=self._max_rows)
         code = known.codes_of(rows)
         if isinstance(window, Session | SlideByTime | Sliding):
             end = rows.column("end").cast(pa.int64()).to_numpy()

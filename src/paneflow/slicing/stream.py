@@ -14,6 +14,7 @@ from paneflow.slicing.live import Live
 from paneflow.slicing.live_events import LiveEvents
 from paneflow.slicing.times import read_times
 from paneflow.windows import Session, SlideByTime, Sliding
+from paneflow.windows.many_rows import MAX_ROWS
 
 if TYPE_CHECKING:
     from paneflow.query import Query
@@ -31,8 +32,17 @@ class Held:
 class OpenWindows:
     """Takes what a batch brought, gives the rows of windows that have closed."""
 
-    def __init__(self, query: Query, source: pa.Schema, whole: bool = False) -> None:
-        """`whole`: events are to be sent as they are, even if their slices would do."""
+    def __init__(
+        self,
+        query: Query,
+        source: pa.Schema,
+        whole: bool = False,
+        max_rows: int | None = MAX_ROWS,
+    ) -> None:
+        """`whole`: events are to be sent as they are, even if their slices would do.
+
+        No more than `max_rows` close at once.
+        """
         self._query = query
         self.source = source
         self._whole = whole
@@ -44,8 +54,8 @@ class OpenWindows:
         self.layout = pa.schema([])
         if self.sliced is not None:
             self.layout = self.sliced.slice(source.empty_table()).table.schema
-            self._live = Live(self.sliced, self.layout)
-        self._live_events = LiveEvents(query.with_windows(others)) if others else None
+            self._live = Live(self.sliced, self.layout, max_rows)
+        self._live_events = LiveEvents(query.with_windows(others), max_rows) if others else None
 
     @property
     def needs_events(self) -> bool:

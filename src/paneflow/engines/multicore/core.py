@@ -35,6 +35,7 @@ from paneflow.engines.multicore.last_steps import LastSteps, may_fail
 from paneflow.engines.multicore.metrics import Histogram, StreamMetrics
 from paneflow.engines.multicore.outbox import Outbox
 from paneflow.engines.multicore.passing import NEVER, Passing
+from paneflow.engines.multicore.row_guard import RowGuard
 from paneflow.engines.multicore.single import Single
 from paneflow.engines.multicore.turns import Turns
 from paneflow.errors import PaneflowError, UnsupportedError
@@ -78,10 +79,12 @@ class Core:
         workers: int,
         sources: int,
         pauses: Pauses | None,
+        max_rows: int | None,
     ) -> None:
         self._asked = query, schema, strategy, workers, sources, pauses
         self._lateness = query.lateness.value
         self._passing = Passing(query)
+        self._guard = RowGuard(query, max_rows)
         self._latency = Histogram()
         self._alone = strategy is Single
         self._longest = STEP if self._alone else SHORT_STEP
@@ -425,8 +428,10 @@ class Core:
             if self._last_steps is not None:
                 self._last_steps.add(step, self._collector.passed)
             if isinstance(step, int):
+                self._guard.advance(step)
                 self._strategy.advance(step)
                 continue
+            self._guard.feed(step)
             self._passing.note(step)
             self._passing.settle()
             self._strategy.feed(step)

@@ -24,6 +24,7 @@ from paneflow.engines.multicore.forks import forks
 from paneflow.engines.multicore.interrupts import Waiters, put_off
 from paneflow.engines.multicore.metrics import Histogram, StreamMetrics
 from paneflow.errors import InputError, PaneflowError, QueryError
+from paneflow.windows.many_rows import MAX_ROWS
 
 if TYPE_CHECKING:
     from paneflow.query import Query
@@ -51,6 +52,8 @@ class Stream:
         strategy: str = "auto",
         sources: int = 1,
         pauses: Pauses | None = None,
+        *,
+        max_rows: int | None = MAX_ROWS,
     ) -> None:
         for name, number, most in (("workers", workers, 1024), ("sources", sources, 2**16)):
             whole = isinstance(number, int) and not isinstance(number, bool)
@@ -61,6 +64,7 @@ class Stream:
         self._strategy = strategy
         self._sources = sources
         self._pauses = pauses
+        self._max_rows = max_rows
         self._ended_sources: set[int] = set()
         self._admission = Admission(self._query)
         self._timeless = 0
@@ -195,7 +199,13 @@ class Stream:
             if self._core is None:
                 self._plan = plan
                 core = Core(
-                    self._query, schema, strategy, self._workers, self._sources, self._pauses
+                    self._query,
+                    schema,
+                    strategy,
+                    self._workers,
+                    self._sources,
+                    self._pauses,
+                    self._max_rows,
                 )
                 # The thread holds the inside and not the stream, so a dropped stream ends it.
                 weakref.finalize(self, core.abandon)

@@ -12,18 +12,25 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from paneflow.engines.oracle import aggregates
-from paneflow.engines.oracle.events import array, order, read
+from paneflow.engines.oracle.events import Events, array, order, read
 from paneflow.engines.oracle.windows import windows_of
+from paneflow.windows import Sliding, Window
+from paneflow.windows.many_rows import RowCount, check_rows, warn_of_many
 
 if TYPE_CHECKING:
     from paneflow.query import Query
 
 
-def answer(query: Query, table: pa.Table) -> pa.Table:
+def answer(query: Query, table: pa.Table, max_rows: int | None, stacklevel: int) -> pa.Table:
     """The rows of a query over a finite table, ordered by (end, window, seq, key)."""
     needed = {name for window in query.windows.values() for name in window.columns}
     needed |= {name for aggregate in query.aggregates.values() for name in aggregate.columns}
     events = read(table, query.key, query.time, needed)
+    if events.times:
+        count = _count(query, events)
+        check_rows(count, query.windows, max_rows)
+        span = max(events.times) - min(events.times)
+        warn_of_many(count, query.windows, span, stacklevel + 1)
     rows: list[tuple[Any, ...]] = []
     for of_key in events.of_keys():
         key = events.keys[of_key[0]]
@@ -59,3 +66,27 @@ def _as_array(aggregate: Any, values: tuple[Any, ...], type_: pa.DataType) -> pa
         made: pa.Array[Any] = aggregate.fitted(values, type_)
         return made
     return array(values, type_)
+
+
+def _count(query: Query, events: Events) -> RowCount:
+    """The rows of sliding windows, by their numbers; of others no fewer than there can be."""
+    keys = events.of_keys()
+    counts = {
+        label: sum(_rows_of(window, [events.times[row] for row in of_key]) for of_key in keys)
+        for label, window in query.windows.items()
+    }
+    exact = all(isinstance(window, Sliding) for window in query.windows.values())
+    return RowCount(counts, len(events.times), len(keys), exact)
+
+
+def _rows_of(window: Window, times: list[int]) -> int:
+    """The windows of one key, whose events are at these times, in order."""
+    if not isinstance(window, Sliding):
+        return len(times)
+    counted, total = None, 0
+    for t in times:
+        numbers = window.assigned(t)
+        first = numbers.start if counted is None else max(numbers.start, counted)
+        total += max(0, numbers.stop - first)
+        counted = numbers.stop
+    return total

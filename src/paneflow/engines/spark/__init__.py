@@ -16,12 +16,15 @@ from paneflow.engines.spark.frames import source_schema
 from paneflow.engines.spark.sink import write_stream
 from paneflow.engines.spark.wanted import Wanted
 from paneflow.errors import QueryError, UnsupportedError
+from paneflow.windows.many_rows import MAX_ROWS
 
 if TYPE_CHECKING:
     from paneflow.query import Query
 
 
-def over(query: Query, frame: Any, merge: str = "auto", **stream: Any) -> Any:
+def over(
+    query: Query, frame: Any, merge: str = "auto", max_rows: int | None = MAX_ROWS, **stream: Any
+) -> Any:
     """The rows of a query over a frame, as a frame; `stream` are the options of `Wanted`."""
     source = source_schema(query, frame)
     query.over(source.empty_table(), merge=merge)  # refuses a merge whose law an aggregate breaks
@@ -31,12 +34,12 @@ def over(query: Query, frame: Any, merge: str = "auto", **stream: Any) -> Any:
                 f"merge={merge!r} was asked for over a stream, where slices are merged as suits "
                 f"each batch: leave merge at 'auto'"
             )
-        return streaming.over(query, frame, source, Wanted.of(**stream))
+        return streaming.over(query, frame, source, Wanted.of(**stream, max_rows=max_rows))
     if stream:
         raise QueryError(
             f"{', '.join(stream)} is for streams, and this DataFrame is finite: leave it out"
         )
-    return batch.over(query, frame, source, merge)
+    return batch.over(query, frame, source, merge, max_rows)
 
 
 __all__ = ["explain", "over", "write_stream"]

@@ -24,6 +24,7 @@ from paneflow.engines.spark.native import carried, restored, slices_natively
 from paneflow.engines.spark.native_rows import rows_natively
 from paneflow.engines.spark.packing import PARCELS, chunks
 from paneflow.engines.spark.parcels import EventParcels, FromParcels, SliceParcels
+from paneflow.engines.spark.pieces import spans, without_sessions
 from paneflow.slicing.layout import not_sliceable
 from paneflow.slicing.slices import Slices
 
@@ -31,15 +32,18 @@ if TYPE_CHECKING:
     from paneflow.query import Query
 
 SLICES_PER_CALL = 400_000
+ROWS_PER_CALL = 4_000_000
+"""Rows that a task makes at once: some hundred megabytes."""
 
 
-def over(query: Query, frame: Any, source: pa.Schema, merge: str) -> Any:
+def over(query: Query, frame: Any, source: pa.Schema, merge: str, max_rows: int | None) -> Any:
     """The rows of a query over a finite frame, as a frame."""
     schema = rows_schema(query, source)
     if positions.has_only_counts(query):
         return positions.over(query, frame, source, schema, merge)
     if not_sliceable(query, source) is not None:
-        return _by_parcels(query, frame, EventParcels(query, source), _Answer(query, schema, merge))
+        answer = _Answer(query, schema, merge, max_rows)
+        return _by_parcels(query, frame, EventParcels(query, source), answer)
     rows = rows_natively(query, frame, source, schema)
     if rows is not None:
         return rows
@@ -49,7 +53,7 @@ def over(query: Query, frame: Any, source: pa.Schema, merge: str) -> Any:
         inner = query.with_key((*query.key, BLOCK))
         wider = source.append(pa.field(BLOCK, pa.int64()))
     layout = inner.slice(wider.empty_table()).table.schema
-    finish = Finish(inner, layout, schema, merge, blocks)
+    finish = Finish(inner, layout, schema, merge, blocks, max_rows)
     further = {} if blocks is None else {f"key:{BLOCK}": blocks.column()}
     native = slices_natively(query, frame, source, layout, further)
     if native is None:
@@ -69,18 +73,26 @@ def _by_parcels(query: Query, frame: Any, parcel: Any, answer: Any) -> Any:
 
 @dataclass(frozen=True)
 class Finish:
-    """Slices of whole keys in, rows out."""
+    """Slices of whole keys in, rows out, a limited number of them at a time."""
 
     query: Query
     layout: pa.Schema
     schema: pa.Schema
     merge: str
     blocks: Blocks | None
+    max_rows: int | None
 
-    def __call__(self, slices: pa.Table) -> pa.Table:
-        marked = slices.replace_schema_metadata(self.layout.metadata)
-        rows = self.query.finish(Slices(marked), merge=self.merge)
-        return rows if self.blocks is None else self.blocks.own(rows)
+    def __call__(self, slices: pa.Table) -> Iterator[pa.Table]:
+        marked = Slices(slices.replace_schema_metadata(self.layout.metadata))
+        for number, (after, until) in enumerate(
+            spans(self.query, marked.table, self.max_rows, ROWS_PER_CALL)
+        ):
+            rows = self.query.finish(
+                marked, merge=self.merge, after=after, until=until, max_rows=None
+            )
+            if number:
+                rows = without_sessions(self.query, rows)  # they came with the first
+            yield rows if self.blocks is None else self.blocks.own(rows)
 
 
 @dataclass(frozen=True)
@@ -90,10 +102,10 @@ class _Answer:
     query: Query
     schema: pa.Schema
     merge: str
+    max_rows: int | None
 
-    def __call__(self, events: pa.Table) -> pa.Table:
-        rows: pa.Table = self.query.over(events, merge=self.merge)
-        return rows
+    def __call__(self, events: pa.Table) -> Iterator[pa.Table]:
+        yield self.query.over(events, merge=self.merge, max_rows=self.max_rows)
 
 
 @dataclass(frozen=True)
@@ -127,5 +139,5 @@ class FromNative:
 
     def _answer(self, slices: pa.Table) -> Iterator[pa.RecordBatch]:
         if slices.num_rows:
-            rows = self.finish(restored(slices, self.finish.layout))
-            yield from batches_of(rows, self.finish.schema)
+            for rows in self.finish(restored(slices, self.finish.layout)):
+                yield from batches_of(rows, self.finish.schema)

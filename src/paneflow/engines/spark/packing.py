@@ -90,18 +90,18 @@ def from_bytes(data: bytes) -> pa.Table:
 
 
 def unpack(
-    batches: Iterable[pa.RecordBatch], answer: Callable[[pa.Table], pa.Table]
+    batches: Iterable[pa.RecordBatch], answer: Callable[[pa.Table], Iterable[pa.Table]]
 ) -> Iterator[pa.Table]:
-    """An answer for each shard, from parcels that come sorted by shard and part."""
+    """The answers for each shard, from parcels that come sorted by shard and part."""
     shard: int | None = None
     held: list[bytes] = []
     for batch in batches:
         columns = batch.select(["shard", "parcel"]).to_pydict()
         for number, parcel in zip(columns["shard"], columns["parcel"], strict=True):
             if number != shard and held:
-                yield answer(pa.concat_tables(map(from_bytes, held)))
+                yield from answer(pa.concat_tables(map(from_bytes, held)))
                 held = []
             shard = number
             held.append(parcel)
     if held:
-        yield answer(pa.concat_tables(map(from_bytes, held)))
+        yield from answer(pa.concat_tables(map(from_bytes, held)))

@@ -41,6 +41,8 @@ ANSWER = "late long, dropped long, rows binary, events binary"
 """What a shard gives: counts, packed rows, and packed events that came too late, if asked for."""
 UNTOLD = -(2**63)
 """Stands for no time in a parcel: pandas would make floats of integers among which one is null."""
+ROWS_PER_PARCEL = 1_000_000
+"""Rows in one piece of an answer: a value in Spark holds 2 GiB at most."""
 REMEMBERED = 256
 
 _memory: OrderedDict[str, Held] = OrderedDict()
@@ -58,7 +60,9 @@ class ShardProcessor(StatefulProcessor):
 
     def init(self, handle: Any) -> None:
         """Open the state."""
-        self._open = OpenWindows(self._query, self._source, whole=self._wanted.late)
+        self._open = OpenWindows(
+            self._query, self._source, self._wanted.late, self._wanted.max_rows
+        )
         self._identity = json.dumps(stream_identity(self._query))
         self._handle = handle
         self._meta = handle.getValueState("meta", META)
@@ -119,8 +123,15 @@ class ShardProcessor(StatefulProcessor):
         _remember(token, held)
         if held.slices.num_rows or held.events.num_rows:
             self.clock.wind(self._clock, self._handle, watermark, self._open)
-        packed = to_bytes(rows) if rows.num_rows else b""
-        answer = {"late": [late], "dropped": [dropped], "rows": [packed], "events": [missed]}
+        starts = range(0, max(rows.num_rows, 1), ROWS_PER_PARCEL)
+        packed = [to_bytes(rows.slice(at, ROWS_PER_PARCEL)) if len(rows) else b"" for at in starts]
+        none = [0] * (len(packed) - 1)
+        answer = {
+            "late": [late, *none],
+            "dropped": [dropped, *none],
+            "rows": packed,
+            "events": [missed] + [b""] * len(none),
+        }
         return pd.DataFrame(answer)
 
     def _held(self, token: str, watermark: int | None) -> Held:

@@ -48,12 +48,13 @@ def write_stream(
     max_ahead: object,
     late: Any,
     idle: object,
+    max_rows: int | None,
     **trigger: Any,
 ) -> Any:
     """Start the stream; `trigger` is what Spark's `trigger` takes. Gives Spark's query."""
     source = source_schema(query, frame)
     check_stream(query, source)
-    wanted = Wanted.of(max_ahead, late=late is not None, idle=idle)
+    wanted = Wanted.of(max_ahead, late=late is not None, idle=idle, max_rows=max_rows)
     ends = [name for name in ("availableNow", "once") if trigger.get(name)]
     if ends and wanted.idle is not None:
         raise QueryError(
@@ -125,7 +126,7 @@ class EachBatch:
         self._write_late = write_late
         self._memory = memory
         self._wanted = wanted
-        self._open = OpenWindows(query, self._source)
+        self._open = OpenWindows(query, self._source, max_rows=wanted.max_rows)
         self._held: Held | None = None
         memory.load(self._open.layout, self._source)  # refuses what is damaged before Spark starts
         self._active = time.monotonic()

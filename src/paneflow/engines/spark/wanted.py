@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from paneflow.errors import QueryError
 from paneflow.slicing.durations import with_unit
 from paneflow.windows import duration
+from paneflow.windows.many_rows import MAX_ROWS
 
 FINAL = "final"
 LATE = "late"
@@ -20,6 +21,7 @@ class Wanted:
     updates: bool = False
     late: bool = False
     idle: int | None = None
+    max_rows: int | None = MAX_ROWS
 
     @classmethod
     def of(
@@ -28,6 +30,7 @@ class Wanted:
         emit: str = "final",
         late: bool = False,
         idle: object = None,
+        max_rows: int | None = MAX_ROWS,
     ) -> Wanted:
         """The options as a user states them."""
         if emit not in ("final", "updates"):
@@ -37,7 +40,7 @@ class Wanted:
             )
         ahead = None if max_ahead is None else _micros(max_ahead, "max_ahead", least=0)
         silent = None if idle is None else _micros(idle, "idle", least=1)
-        return cls(ahead, emit == "updates", late, silent)
+        return cls(ahead, emit == "updates", late, silent, max_rows)
 
     def columns(self) -> list[str]:
         """The columns that rows get beside those of the query."""

@@ -6,6 +6,6 @@ slices into windows and lowers them; `rows.py` puts rows in order.
 """
 
 from paneflow.engines.table.cutting import cut
-from paneflow.engines.table.engine import answer, finish
+from paneflow.engines.table.engine import answer, count, finish
 
-__all__ = ["answer", "cut", "finish"]
+__all__ = ["answer", "count", "cut", "finish"]

@@ -27,10 +27,12 @@ from paneflow.planning import Plan
 from paneflow.slicing import threads
 from paneflow.slicing.arranged import Arranged
 from paneflow.slicing.bounds.by_time import Ends
+from paneflow.slicing.bounds.counting import count_all, guard_rows
 from paneflow.slicing.columns import read_column
 from paneflow.slicing.events import Part, read_events
 from paneflow.slicing.slices import Slices
 from paneflow.windows import Sliding, Window
+from paneflow.windows.many_rows import RowCount
 
 if TYPE_CHECKING:
     from paneflow.query import Query
@@ -46,16 +48,19 @@ Work = list[tuple[Store, Mapping[str, Window]]]
 """Stores, and the windows that are merged from each."""
 
 
-def answer(query: Query, table: pa.Table, plan: Plan) -> pa.Table:
-    """The rows of a query over a finite table."""
+def answer(
+    query: Query, table: pa.Table, plan: Plan, max_rows: int | None, stacklevel: int
+) -> pa.Table:
+    """The rows of a query over a finite table; `stacklevel` is for warnings about it."""
     schema = query.result_schema(table.schema)
     _check_laws(query, table.schema, plan.merge)
     if table.num_rows == 0:
         return schema.empty_table()
     names = dict.fromkeys(c for a in query.aggregates.values() for c in a.columns)
     names |= dict.fromkeys(c for w in query.windows.values() for c in w.columns)
-    columns = {name: read_column(table, name) for name in names}
-    arranged = Arranged(read_events(table, query.key, query.time), columns)
+    events = read_events(table, query.key, query.time)
+    guard_rows(query.windows, events.t, events.key_offsets, max_rows, stacklevel=stacklevel + 1)
+    arranged = Arranged(events, {name: read_column(table, name) for name in names})
     if all(map(is_scalar, query.aggregates.values())) and can_be_placed(
         query.windows, arranged.events
     ):
@@ -63,7 +68,7 @@ def answer(query: Query, table: pa.Table, plan: Plan) -> pa.Table:
     parts = arranged.events.parts(_parts(table.num_rows, len(query.windows)))
     work: Work = [(EventStore(part, arranged), query.windows) for part in parts]
     keys = arranged.events.keys
-    del arranged, parts, columns
+    del arranged, parts, events
     return _rows(query, keys, work, schema, table.schema, plan)
 
 
@@ -87,13 +92,24 @@ def _placed(query: Query, arranged: Arranged, schema: pa.Schema, plan: Plan) -> 
         return place_rows(blocks, window, label, least, counts, events.keys, schema)
 
 
-def finish(query: Query, slices: Slices, plan: Plan, ends_in: Ends = (None, None)) -> pa.Table:
+def count(query: Query, table: pa.Table) -> RowCount:
+    """The rows that a query gives, of other windows than sliding ones no fewer than it can."""
+    events = read_events(table, query.key, query.time)
+    return count_all(query.windows, events.t, events.key_offsets)
+
+
+def finish(
+    query: Query, slices: Slices, plan: Plan, max_rows: int | None, ends_in: Ends = (None, None)
+) -> pa.Table:
     """The rows that slices amount to; of sliding windows those alone that end in a span."""
     schema = query.result_schema(slices.source)
     _check_laws(query, slices.source, plan.merge)
     if slices.table.num_rows == 0:
         return schema.empty_table()
-    return _rows(query, *read_slices(query, slices, ends_in), schema, slices.source, plan)
+    keys, work = read_slices(query, slices, ends_in)
+    for store, windows in work:
+        guard_rows(windows, store.part.t, store.part.offsets, max_rows, ends_in)
+    return _rows(query, keys, work, schema, slices.source, plan)
 
 
 def _rows(

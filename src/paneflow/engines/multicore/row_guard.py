@@ -1,0 +1,92 @@
+"""Refuses a leap of time in a stream that would make more rows final than there may be at once.
+
+One event may be in millions of windows, which close as time goes on, at the latest when the stream
+is finished. From one event to the next, a key closes no more windows than slides fit in between:
+that settles it for every stream that goes on evenly. Where it does not, keys are looked at. What
+is refused depends on the events alone, not on how many of them are worked on together.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from paneflow.aggregates.operator import Array
+from paneflow.engines.multicore.contract import Batch
+from paneflow.engines.multicore.passing import NEVER
+from paneflow.windows import Sliding
+from paneflow.windows.many_rows import RowCount, check_rows, overlap
+
+if TYPE_CHECKING:
+    from paneflow.query import Query
+
+WORTH_COUNTING = 100
+"""Windows to an event from which on a stream is watched: with fewer, rows are as many as keys."""
+
+
+class RowGuard:
+    """Knows when each key was seen last, and so how many of its windows can still be open."""
+
+    def __init__(self, query: Query, max_rows: int | None) -> None:
+        sliding = {n: w for n, w in query.windows.items() if isinstance(w, Sliding)}
+        self._windows = {n: w for n, w in sliding.items() if overlap(w) >= WORTH_COUNTING}
+        self._max_rows = max_rows
+        self._latest: Array = np.full(16, NEVER)
+        """Each key's latest event."""
+        self._keys = self._events = 0
+        self._now = NEVER
+
+    def feed(self, events: Batch) -> None:
+        """Refuse events if too much would close from one of them to the next."""
+        if not self._windows or self._max_rows is None or len(events) == 0:
+            return
+        t, key = events.t, events.key
+        keys = np.maximum(np.maximum.accumulate(key) + 1, self._keys)
+        before = np.append(self._now if self._keys else t[0], t[:-1])
+        closing = self._per_key(np.maximum(t - before, 0))
+        done = 0
+        for leap in np.flatnonzero(closing > self._max_rows / keys).tolist():
+            self._note(key[done:leap], t[done:leap])
+            done = leap
+            self._look(int(t[leap]))
+        self._note(key[done:], t[done:])
+
+    def advance(self, watermark: int) -> None:
+        """Refuse a watermark if too much would close between the last event and it."""
+        if not self._windows or self._max_rows is None or watermark <= self._now or not self._keys:
+            return
+        (closing,) = self._per_key(np.array([watermark - self._now])).tolist()
+        if closing * self._keys > self._max_rows:
+            self._look(watermark)
+
+    def _per_key(self, leaps: Array) -> Array:
+        """The windows of one key that close with each leap, at most."""
+        closing = np.zeros(len(leaps), np.int64)
+        for w in self._windows.values():
+            closing += np.minimum(leaps, w.range.value) // w.slide.value + 1
+        return closing
+
+    def _look(self, to: int) -> None:
+        """Count the windows of all keys that close when time goes on."""
+        latest = self._latest[: self._keys]
+        counts = {}
+        for label, window in self._windows.items():
+            ends = np.minimum(to, latest[latest > NEVER] + window.range.value)
+            closing = np.where(ends > self._now, (ends - self._now) // window.slide.value + 1, 0)
+            counts[label] = int(closing.sum())
+        count = RowCount(counts, self._events, self._keys, exact=False)
+        check_rows(count, self._windows, self._max_rows)
+
+    def _note(self, key: Array, t: Array) -> None:
+        if len(key) == 0:
+            return
+        known = int(key.max()) + 1
+        if known > len(self._latest):
+            grown = np.full(2 * known, NEVER)
+            grown[: len(self._latest)] = self._latest
+            self._latest = grown
+        np.maximum.at(self._latest, key, t)
+        self._keys = max(self._keys, known)
+        self._events += len(key)
+        self._now = max(self._now, int(t[-1]))
