@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import tracemalloc
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -14,8 +15,13 @@ import pytest
 
 import paneflow as pf
 from paneflow import aggregates as A, windows as W
+from paneflow.engines.spark.pieces import spans, without_sessions
+from paneflow.slicing.arranged import Arranged
+from paneflow.slicing.bounds import find_ranges
+from paneflow.slicing.events import read_events
 from paneflow.windows.many_rows import MAX_ROWS
 from tests.properties.cases import draw_case
+from tests.spark.support import plain
 
 COUNT = {"n": A.count()}
 TEN = pa.table(
@@ -93,6 +99,48 @@ def test_slices_are_finished_span_by_span_where_all_at_once_is_too_much() -> Non
     spans = [(k * hour, (k + 1) * hour) for k in range(11)]
     parts = [query.finish(cut, after=a, until=b, max_rows=800) for a, b in spans]
     assert pa.concat_tables(parts).num_rows == 3600
+
+
+def test_no_room_is_made_for_windows_that_events_share() -> None:
+    """A thousand events in one moment and one far away have few windows together."""
+    t = np.append(np.arange(1000), 10**9)
+    query = pf.Query(W.sliding(10**5, 1), {"all": A.collect("t")}, time="t")
+    (part,) = read_events(pa.table({"t": t}), (), "t").parts(1)
+    tracemalloc.start()
+    found = find_ranges(list(query.windows.values()), part, Arranged(part.events, {}))
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(found.ranges) == 2 * 10**5 + 999
+    assert most < 10 * 32 * len(found.ranges)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_pieces_by_time_are_the_whole(seed: int) -> None:
+    """What a task of Spark does with slices that are in many windows."""
+    r = random.Random(seed)
+    windows = {"w": W.sliding(r.randint(1, 300), r.randint(1, 9), r.randint(0, 5))}
+    if seed % 2:
+        windows |= {"v": W.sliding(r.randint(1, 30), r.randint(1, 9)), "rest": W.session(4)}
+    query = pf.Query(windows, COUNT, "k", time="t")
+    rows = {
+        "t": [r.randint(-50, 200) for _ in range(60)],
+        "k": [r.choice("abc") for _ in range(60)],
+    }
+    cut = query.slice(pa.table(rows))
+    whole = query.finish(cut)
+    parts = []
+    for number, (after, until) in enumerate(spans(query, cut.table, None, 40)):
+        part = query.finish(cut, after=after, until=until)
+        part = without_sessions(query, part) if number else part
+        sliding = without_sessions(query, part)
+        assert len(sliding) <= 40 or until - after == 1
+        parts.append(part)
+    assert len(parts) > 1
+    together = pa.concat_tables(parts)
+    key = [("window", "ascending"), ("k", "ascending"), ("seq", "ascending")]
+    assert plain(together).sort_by(key).equals(plain(whole).sort_by(key))
+    with pytest.raises(pf.UnsupportedError, match="max_rows=40"):
+        list(spans(query, cut.table, 40, 40))
 
 
 def test_explain_shows_how_many_rows_there_will_be() -> None:

@@ -34,7 +34,8 @@ def test_a_plan_says_who_does_what_and_why() -> None:
     assert plan.merge == "auto"
     assert plan.operators == {"runs(x)": ("mid",), "max(x)": ("peak",), "count": ("n",)}
     text = str(plan)
-    assert text.startswith("engine: table\nmerge: auto\noperators:\n")
+    assert text.startswith("engine: table\nmerge: auto\nrows: ")
+    assert "\noperators:\n" in text
     assert "  max(x)  for peak\n" in text
     assert "  runs(x)  for mid\n" in text
     assert "\nbecause:\n  - " in text

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from paneflow.aggregates.operator import Array
+from paneflow.errors import InputError
 from paneflow.slicing.columns import read_column
 from paneflow.slicing.keys import encode_keys
 
@@ -23,6 +24,11 @@ EVENTS_PER_PARCEL = 1_000_000
 PARCELS = pa.schema(
     [("shard", pa.int32()), ("part", pa.int64()), ("parcel", pa.binary()), ("events", pa.int64())]
 )
+
+UNTOLD = -(2**63)
+"""Stands for no time in a parcel: pandas would make floats of integers among which one is null."""
+ANSWER = "late long, dropped long, rows binary, events binary"
+"""What a shard gives: counts, packed rows, and packed events that came too late, if asked for."""
 
 
 def chunks(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[list[pa.RecordBatch]]:
@@ -86,7 +92,13 @@ def to_bytes(table: pa.Table) -> bytes:
 
 def from_bytes(data: bytes) -> pa.Table:
     """The table that bytes hold."""
-    return pa.ipc.open_stream(pa.py_buffer(data)).read_all()
+    try:
+        return pa.ipc.open_stream(pa.py_buffer(data)).read_all()
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(
+            f"what was stored or sent as a table is damaged ({error}): if it is the state of a "
+            f"stream, restore the whole checkpoint from a copy, or name a new one"
+        ) from None
 
 
 def unpack(

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paneflow.aggregates.operator import Array
-from paneflow.slicing.bounds.by_time import Ends
 from paneflow.slicing.bounds.counting import count_all, count_rows
+from paneflow.slicing.bounds.ranges import Ends
 from paneflow.slicing.keys import encode_keys
 from paneflow.slicing.slices import START
 from paneflow.windows import Session, Sliding

@@ -49,8 +49,8 @@ def session(app: str = "paneflow", master: str | None = None, **conf: object) ->
         from pyspark.sql import SparkSession
     except ModuleNotFoundError:
         raise UnsupportedError(
-            "PySpark is not installed: install paneflow with its extra, pip install "
-            "'paneflow[spark]'"
+            "PySpark is not installed: install paneflow with its extra, "
+            'pip install "paneflow[spark]"'
         ) from None
     running = SparkSession.getActiveSession()
     if running is not None:

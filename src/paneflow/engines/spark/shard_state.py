@@ -21,7 +21,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from paneflow.engines.spark.chunked import joined, numbered, stored_after
 from paneflow.engines.spark.clocks import STATE, clock
-from paneflow.engines.spark.packing import from_bytes, to_bytes
+from paneflow.engines.spark.packing import UNTOLD, from_bytes, to_bytes
 from paneflow.engines.spark.versions import (
     VERSION,
     check_query,
@@ -37,10 +37,6 @@ if TYPE_CHECKING:
 META = "version int, query string, token string, watermark long, next long"
 """Chunks are tables of slices, which carry a version of their own."""
 WHOLE = "events binary, marks binary"
-ANSWER = "late long, dropped long, rows binary, events binary"
-"""What a shard gives: counts, packed rows, and packed events that came too late, if asked for."""
-UNTOLD = -(2**63)
-"""Stands for no time in a parcel: pandas would make floats of integers among which one is null."""
 ROWS_PER_PARCEL = 1_000_000
 """Rows in one piece of an answer: a value in Spark holds 2 GiB at most."""
 REMEMBERED = 256

@@ -56,6 +56,12 @@ class Memory:
                 )
 
     def _loaded(self, layout: pa.Schema, source: pa.Schema) -> Held:
+        self._sums = dict(self.state["files"])
+        held = self._held(layout, source)
+        self.state = self.state | {"files": self._sums}
+        return held
+
+    def _held(self, layout: pa.Schema, source: pa.Schema) -> Held:
         stored = [(n, self._table("slices", n)) for n in self.state["chunks"]]
         kept = self.state["events"]
         try:
@@ -140,12 +146,12 @@ class Memory:
         except OSError as error:
             raise damaged(self._folder, f"{name} cannot be read ({error.strerror})") from None
         # A file of an older version has no checksum; it gets one with the next commit.
-        if self.state["files"].setdefault(name, checksum(data)) != checksum(data):
+        if self._sums.setdefault(name, checksum(data)) != checksum(data):
             raise damaged(self._folder, f"{name} is not the file that was written")
         try:
             table = from_bytes(data)
             table.validate(full=True)
-        except (pa.ArrowException, OSError) as error:
+        except (InputError, pa.ArrowException) as error:
             raise damaged(self._folder, f"{name} holds no table ({error})") from None
         return table
 

@@ -31,15 +31,16 @@ from paneflow.engines.spark.frames import (
     table_of,
 )
 from paneflow.engines.spark.packing import (
+    ANSWER,
     EVENTS_PER_PARCEL,
     PARCELS,
+    UNTOLD,
     chunks,
     from_bytes,
     pack,
     shards_of,
 )
 from paneflow.engines.spark.session import check_session
-from paneflow.engines.spark.shard_state import ANSWER, UNTOLD, ShardProcessor
 from paneflow.engines.spark.wanted import FINAL, LATE, Wanted
 from paneflow.errors import UnsupportedError
 from paneflow.slicing.slices import ROWS
@@ -70,6 +71,8 @@ def check_stream(query: Query, source: pa.Schema) -> None:
 def over(query: Query, frame: Any, source: pa.Schema, wanted: Wanted) -> Any:
     """The rows of a query over an unbounded frame, as a frame, in append mode."""
     from pyspark.sql import functions as F
+
+    from paneflow.engines.spark.shard_state import ShardProcessor  # which needs PySpark at once
 
     check_stream(query, source)
     check_session(frame.sparkSession)

@@ -26,8 +26,8 @@ from paneflow.merging.sba import Sba
 from paneflow.planning import Plan
 from paneflow.slicing import threads
 from paneflow.slicing.arranged import Arranged
-from paneflow.slicing.bounds.by_time import Ends
 from paneflow.slicing.bounds.counting import count_all, guard_rows
+from paneflow.slicing.bounds.ranges import Ends
 from paneflow.slicing.columns import read_column
 from paneflow.slicing.events import Part, read_events
 from paneflow.slicing.slices import Slices

@@ -14,8 +14,7 @@ from paneflow.aggregates.values import kind_of
 from paneflow.engines.table.store import Positions, Runs, Store
 from paneflow.slicing.arranged import Arranged
 from paneflow.slicing.bounds import find_ranges
-from paneflow.slicing.bounds.by_time import Ends
-from paneflow.slicing.bounds.ranges import Found, Ranges
+from paneflow.slicing.bounds.ranges import Ends, Found, Ranges
 from paneflow.slicing.columns import Column, read_column
 from paneflow.slicing.events import Part, order_events
 from paneflow.slicing.keys import encode_keys

@@ -12,9 +12,8 @@ from typing import Any
 
 from paneflow.slicing.arranged import Arranged
 from paneflow.slicing.bounds import by_event, by_growth, by_mark, by_step, by_time
-from paneflow.slicing.bounds.by_time import Ends
 from paneflow.slicing.bounds.given import Given, given
-from paneflow.slicing.bounds.ranges import Found, Ranges
+from paneflow.slicing.bounds.ranges import Ends, Found, Ranges
 from paneflow.slicing.events import Part
 from paneflow.windows import (
     Count,

@@ -11,7 +11,8 @@ from paneflow.aggregates.operator import Array
 from paneflow.compiling import compiled, helper, lean
 from paneflow.slicing.arranged import Arranged
 from paneflow.slicing.bounds import few_events
-from paneflow.slicing.bounds.ranges import Found, Ranges
+from paneflow.slicing.bounds.fresh import rooms_of
+from paneflow.slicing.bounds.ranges import Ends, Found, Ranges
 from paneflow.slicing.events import Part
 from paneflow.slicing.times import FARTHEST
 from paneflow.windows import Session, SlideByTime, Sliding
@@ -24,9 +25,8 @@ BEYOND = 2 * FARTHEST
 MANY = 16
 """Windows from which on an index of the times pays."""
 EVENTS_PER_BUCKET = 8
-
-Ends = tuple[int | None, int | None]
-"""Of sliding windows only those that end after the first and not after the second."""
+MUCH_ROOM = 2**24
+"""Windows for which no room is made on suspicion."""
 
 
 def sliding(windows: Sequence[Sliding], part: Part, ends_in: Ends = (None, None)) -> Found:
@@ -48,6 +48,9 @@ def sliding(windows: Sequence[Sliding], part: Part, ends_in: Ends = (None, None)
     overlap = ((reach - 1) // slide + 1)[:, None]
     # Both are bounds; a sparse key has far fewer windows than its span has room for.
     rooms = np.where(np.diff(offsets) <= spans // overlap, np.diff(offsets) * overlap, spans)
+    if len(t) and rooms.sum() > MUCH_ROOM:
+        # Rather count them: events that stand close together share most of their windows.
+        rooms = np.array([rooms_of(window, t, offsets, (after, until)) for window in windows])
     begins = np.cumsum(rooms).reshape(rooms.shape) - rooms
     room = Ranges.room(int(rooms.sum()))
     counts = np.empty_like(rooms)

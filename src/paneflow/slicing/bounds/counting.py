@@ -11,7 +11,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from paneflow.aggregates.operator import Array
-from paneflow.slicing.bounds.by_time import Ends
+from paneflow.slicing.bounds.fresh import fresh_windows
+from paneflow.slicing.bounds.ranges import Ends
 from paneflow.windows import Sliding, Window
 from paneflow.windows.many_rows import (
     ROWS_PER_EVENT,
@@ -21,8 +22,6 @@ from paneflow.windows.many_rows import (
     overlap,
     warn_of_many,
 )
-
-BEFORE_ALL = -(2**62)
 
 
 def most_rows(window: Window, events: int, keys: int, span: int) -> int:
@@ -41,25 +40,6 @@ def count_rows(window: Window, t: Array, offsets: Array, ends_in: Ends = (None, 
     if not isinstance(window, Sliding) or len(t) == 0:
         return len(t)
     return _exact_sum(fresh_windows(window, t, offsets, ends_in))
-
-
-def fresh_windows(window: Sliding, t: Array, offsets: Array, ends_in: Ends = (None, None)) -> Array:
-    """For each event, the windows that it is the first event of."""
-    reach, slide, offset = window.range.value, window.slide.value, window.offset.value
-    last = (t - offset) // slide
-    first = (t - offset - reach) // slide + 1
-    begins = offsets[:-1][np.diff(offsets) > 0]
-    counted = np.empty_like(last)
-    counted[1:] = last[:-1]
-    counted[begins] = BEFORE_ALL
-    np.maximum(first, counted + 1, out=first)
-    after, until = ends_in
-    if after is not None:
-        np.maximum(first, (after - offset - reach) // slide + 1, out=first)
-    if until is not None:
-        np.minimum(last, (until - offset - reach) // slide, out=last)
-    fresh: Array = np.maximum(last - first + 1, 0)
-    return fresh
 
 
 def _exact_sum(counts: Array) -> int:

@@ -9,6 +9,9 @@ import numpy as np
 
 from paneflow.aggregates.operator import Array
 
+Ends = tuple[int | None, int | None]
+"""Of sliding windows only those that end after the first and not after the second."""
+
 
 @dataclass(frozen=True, eq=False)
 class Ranges:
