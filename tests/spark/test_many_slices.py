@@ -20,6 +20,7 @@ def test_slices_come_in_any_batches(
     monkeypatch: pytest.MonkeyPatch, at_once: int, size: int
 ) -> None:
     monkeypatch.setattr(batch, "SLICES_PER_CALL", at_once)
+    monkeypatch.setattr(batch, "ROWS_PER_CALL", 5 * at_once)
     random = np.random.default_rng(0)
     times = pa.array(random.integers(0, 10**8, 400), pa.timestamp("us", "UTC"))
     key = pa.array(random.integers(0, 4, 400), mask=random.random(400) < 0.2)
@@ -29,7 +30,7 @@ def test_slices_come_in_any_batches(
     layout = slices.schema
     columns = carried(layout, query, events.schema)
     rows = query.result_schema(events.schema)
-    finish = batch.Finish(query, layout, rows, "auto", None)
+    finish = batch.Finish(query, layout, rows, "auto", None, None)
     sent = (
         slices.drop_columns(["slicing"])
         .sort_by("key:k")
