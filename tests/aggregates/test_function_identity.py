@@ -247,3 +247,27 @@ def test_slow_aggregates_are_told_apart_too() -> None:
         defined(lambda x: float(table.get(int(x), 0))).over(TABLE)
     table = {3: 2}
     assert one != str(identity_of(defined(lambda x: float(table.get(int(x), 0)))))
+
+
+def test_a_process_without_the_users_file_compiles_all_the_same(tmp_path: Path) -> None:
+    """As a worker of Spark on another machine does."""
+    cloudpickle = pytest.importorskip("pyspark.cloudpickle")
+    path = tmp_path / "script_of_a_user.py"
+    path.write_text("def twice(x): return x * 2.0\nlift = lambda x: twice(x)\n")
+    names: dict[str, Any] = {"__name__": "__main__"}
+    exec(compile(path.read_text(), str(path), "exec"), names)
+    total = A.define(names["lift"], lambda a, b: a + b, lambda p: p, 0.0, commutative=True)
+    query = pf.Query(W.tumbling(10), {"r": total("x")}, time="t")
+    sent = tmp_path / "query"
+    sent.write_bytes(cloudpickle.dumps((query, TABLE)))
+    path.unlink()
+    script = f"""
+import pickle, warnings
+warnings.simplefilter("error")
+query, table = pickle.load(open({str(sent)!r}, "rb"))
+print(query.finish(query.slice(table))["r"].to_pylist())
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    assert run.stdout == "[14.0]\n"

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from paneflow.aggregates._checking import PREAMBLE, Unchecked, check_constant, checked
+from paneflow.aggregates._identity import digest_of
 
 _PARSING = threading.Lock()
 IMPORTED = {"math": math, "np": np}
@@ -228,11 +229,47 @@ def _definition(function: types.FunctionType) -> ast.FunctionDef:
         try:
             _definitions[code] = _find_definition(code, _text_around(function))
         except (_CannotExport, SyntaxError):
-            _definitions[code] = None
+            _definitions[code] = _sent_definition(code)
     found = _definitions[code]
     if found is None:
         raise _CannotExport(f"the source of {function.__qualname__} cannot be read")
     return found
+
+
+_sent: dict[str, str] = {}
+"""The text of functions that another process has sent, by their code's digest."""
+
+
+def texts_of(*functions: Any) -> dict[str, str]:
+    """The text of functions and of those they call, for a process that has not their files."""
+    texts: dict[str, str] = {}
+    left = [python_function(given) for given in functions]
+    while left:
+        function = left.pop()
+        if function is None or (digest := _code_digest(function.__code__)) in texts:
+            continue
+        try:
+            with _PARSING:
+                texts[digest] = ast.unparse(_definition(function))
+            left += [python_function(value) for _, value in _references(function)]
+        except _CannotExport:
+            continue
+    return texts
+
+
+def remember_texts(texts: dict[str, str]) -> None:
+    """Take functions' texts that another process has sent."""
+    _sent.update(texts)
+
+
+def _sent_definition(code: types.CodeType) -> ast.FunctionDef | None:
+    text = _sent.get(_code_digest(code)) if _sent else None
+    node = ast.parse(text).body[0] if text else None
+    return node if isinstance(node, ast.FunctionDef) else None
+
+
+def _code_digest(code: types.CodeType) -> str:
+    return digest_of(code.co_name, code)
 
 
 def _find_definition(code: types.CodeType, source: str) -> ast.FunctionDef:

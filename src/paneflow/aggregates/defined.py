@@ -20,6 +20,7 @@ from paneflow.aggregates._identity import digest_of
 from paneflow.aggregates._results import fitted, plain_value
 from paneflow.aggregates._roles import Role
 from paneflow.aggregates._samples import Event, Failure, attempt, other_kinds
+from paneflow.aggregates._sources import remember_texts, texts_of
 from paneflow.aggregates.aggregate import Constant, Kinds, Lowered, Merged, Types
 from paneflow.aggregates.laws import Laws, check_laws
 from paneflow.aggregates.operator import Array, Operator
@@ -28,6 +29,8 @@ from paneflow.aggregates.values import Kind, kind_of
 from paneflow.errors import InputError, PaneflowError, QueryError, UnsupportedError
 from paneflow.names import is_name
 
+TEXTS = "texts"
+"""Where a definition keeps its functions' texts while it is sent."""
 SAMPLES: tuple[Any, ...] = (0.5, 1.25, 2.0, 3.75, -1.5, 1, 2, 7)
 MOST_SAMPLES = 64
 """Laws are checked on pairs and triples of them, which more would make many."""
@@ -54,6 +57,15 @@ class Definition:
     """Whether there were samples on which to check the laws."""
     reads: str = field(default="", init=False)
     """A digest of what the functions read when a query last began: it is compiled into them."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A worker on another machine has not the file in which the functions stand.
+        texts = texts_of(self.lift, self.combine, self.lower)
+        return vars(self) | {TEXTS: texts}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        remember_texts(state.pop(TEXTS))
+        vars(self).update(state)
 
     def look_again(self) -> None:
         """Notice what the functions read has changed since they were compiled."""
