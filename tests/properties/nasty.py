@@ -14,7 +14,9 @@ And half of the smallest float, 2**-1074, which nothing can be closer to than th
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 import random
 from collections.abc import Callable
 from fractions import Fraction
@@ -127,20 +129,18 @@ def complaint(aggregate: A.Aggregate, got: Any, columns: list[list[Any]]) -> str
     if aggregate.name == "mean":
         if not all(map(math.isfinite, values)):
             return None if not math.isfinite(got) else "not all values are finite"
-        exact = [Fraction(v) for v in values]
-        size = sum(map(abs, exact))
+        mean, _ = exact_moments(tuple(values), tuple(values))
+        size = n * exact_moments(tuple(map(abs, values)), tuple(values))[0]
         if size > MOST and isinstance(values[0], float):
             return None  # a float sum may be infinite on the way
         rounding = n * U * size / n if isinstance(values[0], float) else 2 * U * size / n
-        return _far(got, sum(exact) / n, rounding)
+        return _far(got, mean, rounding)
     taken, root = SPREADS[aggregate.name]
     if n <= taken:
         return None if got is None else "too few values"
     if not all(map(math.isfinite, values)):
         return None if math.isnan(got) else "not all values are finite"
-    exact = [Fraction(v) for v in values]
-    mean = sum(exact) / n
-    variance = sum((v - mean) ** 2 for v in exact) / (n - taken)
+    variance = exact_moments(tuple(values), tuple(values))[1] / (n - taken)
     if variance == 0:
         return None if got == 0.0 else "all values are equal"
     share = (64 if isinstance(values[0], float) else 4) * U
@@ -159,17 +159,16 @@ def _line_complaint(got: Any, ys: list[float], xs: list[Any]) -> str | None:
         return None if got is None else "too few values"
     if not all(map(math.isfinite, xs)):
         return None if math.isnan(got["slope"]) else "not all values are finite"
-    y, x = ([Fraction(v) for v in values] for values in (ys, xs))
-    mean_y, mean_x = sum(y) / len(y), sum(x) / len(x)
-    squares = sum((v - mean_x) ** 2 for v in x)
+    y, x = tuple(ys), tuple(xs)
+    mean_x, squares = exact_moments(x, x)
     if squares == 0:
         return None if got is None else "all x are equal"
-    of_y = sum((v - mean_y) ** 2 for v in y)
+    mean_y, of_y = exact_moments(y, y)
     if not Fraction(1, 2**900) < squares < 2**900 or not of_y < 2**900:
         return None  # said in the docs: null or NaN, or a line
     if of_y and of_y < Fraction(1, 2**900):
         return None
-    products = sum((a - mean_x) * (b - mean_y) for a, b in zip(x, y, strict=True))
+    _, products = exact_moments(x, y)
     slope = products / squares
     most = _root(of_y) / _root(squares)
     most = max(most, abs(slope)) + LEAST
@@ -179,6 +178,21 @@ def _line_complaint(got: Any, ys: list[float], xs: list[Any]) -> str | None:
     size = abs(mean_y) + most * abs(mean_x)
     wrong = _far(got["intercept"], mean_y - slope * mean_x, 64 * U * size)
     return None if wrong is None else f"intercept: {wrong}"
+
+
+@functools.lru_cache(maxsize=100)
+def exact_moments(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Fraction, Fraction]:
+    """The mean of a, and the sum of products of deviations of a and b."""
+    (x, of_x), (y, of_y) = _whole(a), _whole(b)
+    products = len(x) * sum(map(operator.mul, x, y)) - sum(x) * sum(y)
+    return Fraction(sum(x), len(x) * of_x), Fraction(products, len(x) * of_x * of_y)
+
+
+def _whole(values: tuple[Any, ...]) -> tuple[list[int], int]:
+    """Values as whole numbers of some unit, and how many of these are one."""
+    ratios = [value.as_integer_ratio() for value in values]
+    unit = max(down for _, down in ratios)
+    return [up * (unit // down) for up, down in ratios], unit
 
 
 def _root(square: Fraction) -> Fraction:

@@ -19,7 +19,7 @@ from tests.properties.nasty import FLOATS, INTEGERS, MOMENTS, assert_moments, na
 TIME_WINDOWS: dict[str, Window] = {
     "whole": W.tumbling(10_000),
     "few": W.tumbling(5),
-    "hop": W.sliding(60, 3),
+    "hop": W.sliding(40, 8),
     "rest": W.session(2),
 }
 SLIDING: dict[str, Window] = {"whole": W.tumbling(10_000), "hop": W.sliding(60, 15)}
@@ -40,7 +40,7 @@ def tables(n: int, seed: str) -> list[tuple[str, pa.Table]]:
 @pytest.mark.parametrize("floats", FLOATS)
 def test_every_merge_over_a_table(floats: str) -> None:
     for merge, integers in zip(MERGES, itertools.cycle(INTEGERS), strict=False):
-        table = nasty_table(random.Random(f"{floats} {merge}"), floats, integers, 150)
+        table = nasty_table(random.Random(f"{floats} {merge}"), floats, integers, 100)
         rows = asked(TIME_WINDOWS).over(table, merge=merge)
         assert_moments(TIME_WINDOWS, table, rows)
 
@@ -60,7 +60,7 @@ def test_the_oracle() -> None:
 def test_slices_cut_in_parts_and_merged_in_any_order(floats: str) -> None:
     r = random.Random(floats)
     for integers in r.sample(list(INTEGERS), 2):
-        table = nasty_table(r, floats, integers, 200)
+        table = nasty_table(r, floats, integers, 120)
         part = np.array([r.randrange(7) for _ in range(table.num_rows)])
         query = asked(TIME_WINDOWS)
         slices = [query.slice(table.filter(pa.array(part == p))) for p in range(7)]
