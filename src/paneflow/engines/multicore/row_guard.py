@@ -42,26 +42,33 @@ class RowGuard:
         if not self._windows or self._max_rows is None or len(events) == 0:
             return
         t, key = events.t, events.key
-        keys = np.maximum(np.maximum.accumulate(key) + 1, self._keys)
-        before = np.append(self._now if self._keys else t[0], t[:-1])
-        closing = self._per_key(np.maximum(t - before, 0))
-        done = 0
-        for leap in np.flatnonzero(closing > self._max_rows / keys).tolist():
-            self._note(key[done:leap], t[done:leap])
-            done = leap
-            self._look(int(t[leap]))
-        self._note(key[done:], t[done:])
+        since = self._now if self._keys else int(t[0])
+        most = max(self._keys, int(key.max()) + 1)
+        if self._most_per_key(int(t[-1]) - since) * most > self._max_rows:
+            keys = np.maximum(np.maximum.accumulate(key) + 1, self._keys)
+            closing = self._per_key(np.maximum(np.diff(t, prepend=since), 0))
+            done = 0
+            for leap in np.flatnonzero(closing > self._max_rows / keys).tolist():
+                self._note(key[done:leap], t[done:leap])
+                done = leap
+                self._look(int(t[leap]))
+            key, t = key[done:], t[done:]
+        self._note(key, t)
 
     def advance(self, watermark: int) -> None:
         """Refuse a watermark if too much would close between the last event and it."""
         if not self._windows or self._max_rows is None or watermark <= self._now or not self._keys:
             return
-        (closing,) = self._per_key(np.array([watermark - self._now])).tolist()
-        if closing * self._keys > self._max_rows:
+        if self._most_per_key(watermark - self._now) * self._keys > self._max_rows:
             self._look(watermark)
 
+    def _most_per_key(self, leap: int) -> int:
+        """The windows of one key that close while time goes on for so long, at most."""
+        leap = max(leap, 0)
+        return sum(min(leap, w.range.value) // w.slide.value + 1 for w in self._windows.values())
+
     def _per_key(self, leaps: Array) -> Array:
-        """The windows of one key that close with each leap, at most."""
+        """The same for many leaps."""
         closing = np.zeros(len(leaps), np.int64)
         for w in self._windows.values():
             closing += np.minimum(leaps, w.range.value) // w.slide.value + 1

@@ -3,7 +3,9 @@
 Raw rows stay in the JVM where they can; slices cross into Python. `native.py` slices by Spark's own
 aggregates, `packing.py` carries what has no native form, `batch.py` answers over finite frames;
 `streaming.py` over unbounded ones, whose memory is `shard_state.py`; `sink.py` over those that end
-in a sink, whose memory is `sink_memory.py`. `versions.py` says which memory can be gone on with.
+in a sink, whose memory is `sink_memory.py`, committed by `commits.py` and, where several runs meet,
+kept by the newest alone (`lease.py`). `versions.py` says which memory can be gone on with. Rows of
+many windows are made in `pieces.py`.
 """
 
 from __future__ import annotations
