@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 EVENTS_PER_PART = 250_000
 FEWEST_PARTS = 4
-"""Parts of a table that is worth a second thread, whatever the number of cores."""
+"""Parts of a table that is worth several threads, whatever the number of cores."""
 WINDOWS_PER_PART = 16
 WORTH_A_THREAD = 100_000
 ROWS_PER_PART = 10_000
@@ -159,7 +159,8 @@ def _parts(events: int, windows: int) -> int:
     may decide how its sums are grouped, so it must not depend on the machine.
     """
     size = EVENTS_PER_PART * (1 + windows // WINDOWS_PER_PART)
-    return max(1 if events < WORTH_A_THREAD else FEWEST_PARTS, events // size)
+    fewest = min(FEWEST_PARTS, 2 * (events // WORTH_A_THREAD))
+    return max(1, fewest, events // size)
 
 
 def _threads(events: int) -> int:
