@@ -20,11 +20,11 @@ GOOD = pa.table({"t": [1, 2], "v": [1, 2], "k": ["a", "b"]})
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"workers": 0}, "workers must be a whole number from 1 on, not 0"),
-        ({"workers": 1.5}, "workers must be a whole number from 1 on, not 1.5"),
-        ({"workers": True}, "workers must be a whole number from 1 on, not True"),
-        ({"sources": 0}, "sources must be a whole number from 1 on, not 0"),
-        ({"sources": "two"}, "sources must be a whole number from 1 on, not 'two'"),
+        ({"workers": 0}, "workers must be a whole number from 1 to 1024, not 0"),
+        ({"workers": 1.5}, "workers must be a whole number from 1 to 1024, not 1.5"),
+        ({"workers": True}, "workers must be a whole number from 1 to 1024, not True"),
+        ({"sources": 0}, "sources must be a whole number from 1 to 65536, not 0"),
+        ({"sources": "two"}, "sources must be a whole number from 1 to 65536, not 'two'"),
         ({"strategy": "fastest"}, "strategy='fastest' is not known: choose 'auto'"),
     ],
     ids=str,
