@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import paneflow as pf
+from examples.threshold_window import Threshold
 from paneflow import aggregates as A, windows as W
 from paneflow.slicing.stream import Held, OpenWindows
 
@@ -159,6 +160,26 @@ def test_an_event_behind_the_watermark_is_not_late_while_its_window_is_open() ->
     batches = [pa.table({"t": [1, 8], "v": [1, 2]}), pa.table({"t": [3], "v": [4]})]
     rows, late, _ = run(query, batches, 0)
     assert (late, [row["sum"] for row in rows]) == (0, [7])
+
+
+def test_state_without_marks_of_closed_sessions_is_taken_up() -> None:
+    windows = [W.session(2), W.sliding(30, 30), W.count(3), Threshold("v", 1.0)]
+    query = pf.Query(windows, {"latest": latest_but_zero("v")}, time="t")
+    events = pa.table({"t": [1, 2, 9, 10, 20, 26], "v": [1, 2, 3, 0, 5, 6]})
+    source = events.schema
+    open_ = OpenWindows(query, source)
+    held = Held(open_.layout.empty_table(), source.empty_table(), None)
+    rows: list[Any] = []
+    before = None
+    for at, watermark in ((0, 9), (3, 20), (5, END)):
+        batch = events.slice(at, {0: 3, 3: 2, 5: 1}[at])
+        given = open_.received([open_.sent(batch)])
+        made, held, _ = open_.advance(held, *given, before, watermark)
+        before = watermark
+        rows += made.to_pylist()
+        marks = [c for c in held.events.column_names if c.startswith("paneflow:mark")]
+        held = Held(held.slices, held.events.select([*source.names, *marks]), held.marks)
+    assert ordered(rows) == ordered(expected(query, events))
 
 
 @pytest.mark.parametrize(

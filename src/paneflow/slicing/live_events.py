@@ -102,9 +102,9 @@ class LiveEvents:
             fresh = fresh.filter(pa.array(~behind))
         if held.num_rows and any(over_of(k) not in held.column_names for k in self._sessions):
             held, marks = self._known(self._marked(held, UNKNOWN), marks).forget()
-        known = self._known(
-            pa.concat_tables([self._marked(held), self._marked(fresh, behind=behind)]), marks
-        )
+        came = self._marked(fresh, behind=behind)
+        there = self._marked(held).select(came.column_names)
+        known = self._known(pa.concat_tables([there, came]), marks)
         if behind.any() and self._joinable:
             known.make_way(held.num_rows)
         rows = [self._query.result_schema(held.schema).empty_table()]
