@@ -1,8 +1,9 @@
 """Lets one process compile a kernel while others wait for what it keeps.
 
-The lock is one that the system drops when its holder ends, however it ends. Waiting is by looking
-again and again: a file system without locks, a holder that was stopped, or a child that inherited
-the lock must never hang anybody. Whoever has waited long enough compiles for himself.
+The operating system drops the lock when the process that holds it ends, however it ends. A waiting
+process looks again and again instead of blocking: a file system without locks, a holder that was
+stopped, or a child process that inherited the lock must not hang it. After a while it gives up
+waiting and compiles the kernel itself.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ except ImportError:  # Windows: processes compile side by side.
     fcntl = None  # type: ignore[assignment]
 
 PATIENCE = 60.0
-"""Seconds after which one who waits compiles too; the largest kernel takes about ten."""
+"""Seconds after which a waiting process compiles too; the largest kernel takes about ten."""
 PAUSE = 0.01
 
 
@@ -31,10 +32,10 @@ def turn(path: Path, done: Callable[[], bool]) -> Iterator[None]:
         yield
     finally:
         if handle is not None:
-            # Removed while it is held: who has opened it meanwhile sees that it is gone.
+            # Removed while it is held: a process that has opened it meanwhile sees that it is gone.
             with contextlib.suppress(OSError):
                 path.unlink()
-            # Unlocked by name, since a child process may hold the file open.
+            # Unlocked, not only closed, since a child process may hold the file open.
             fcntl.flock(handle, fcntl.LOCK_UN)
             os.close(handle)
 
