@@ -17,11 +17,14 @@ from paneflow import aggregates as A, windows as W
 from paneflow.aggregates.values import Kind, kind_of
 from paneflow.engines.multicore import by_sessions, passing
 from paneflow.engines.multicore.auto import without_partial
+from paneflow.engines.multicore.cells import Cells
 from paneflow.engines.multicore.closing import event_log
 from paneflow.engines.multicore.collector import Collector
+from paneflow.engines.multicore.contract import Batch
 from paneflow.engines.multicore.front import Events
 from paneflow.engines.multicore.keys import KeyCodes
 from paneflow.engines.multicore.passing import FOREVER, no_rows
+from paneflow.engines.multicore.question import Events as QuestionEvents, Question
 from paneflow.engines.multicore.single import OpenStream
 from paneflow.slicing.columns import read_column
 from paneflow.slicing.times import read_times
@@ -172,3 +175,41 @@ def test_a_session_is_one_cell_however_long_it_is() -> None:
         assert opened.windows.held == 3
     opened.collector.add(opened.windows.advance(FOREVER, 0.0))
     assert opened.rows()["sum"].to_pylist() == [1000.0] * 3
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_cells_that_leave_one_by_one_are_those_asked_for(seed: int) -> None:
+    r = random.Random(seed)
+    query = pf.Query(W.count(3), {"sum": A.sum("v")}, key="k", time="t")
+    question = Question(query, {"v": Kind.FLOAT})
+    cells = Cells(question, watched=True)
+    expected: dict[tuple[int, int], float] = {}
+    for _ in range(60):
+        n = r.choice([1, 3, 40])
+        key = np.array([r.randrange(30) for _ in range(n)])
+        numbers = np.array([r.randrange(20) for _ in range(n)])
+        v = np.array([r.randrange(100) for _ in range(n)], np.float64)
+        events = QuestionEvents(question, Batch(key, np.zeros(n, np.int64), {"v": v}, {}, 0.0))
+        cells.absorb(events, np.arange(n), numbers)
+        for pair in zip(numbers.tolist(), key.tolist(), v.tolist(), strict=True):
+            expected[pair[:2]] = expected.get(pair[:2], 0.0) + pair[2]
+        touched = cells.touched()
+        held = cells.contents()
+        pairs = list(zip(held.number.tolist(), held.key.tolist(), strict=True))
+        assert {pairs[at] for at in touched} >= set(
+            zip(numbers.tolist(), key.tolist(), strict=True)
+        )
+        leaving = np.array([at for at in touched if r.random() < 0.5], np.int64)
+        staying = np.setdiff1d(touched, leaving)
+        asked = [pairs[at] for at in staying]
+        removed = cells.remove_at(leaving, staying)
+        for number, k, total in zip(
+            removed.number.tolist(), removed.key.tolist(), removed.partials[0][0], strict=True
+        ):
+            assert expected.pop((number, k)) == total
+        held = cells.contents()
+        pairs = list(zip(held.number.tolist(), held.key.tolist(), strict=True))
+        assert dict(zip(pairs, held.partials[0][0].tolist(), strict=True)) == expected
+        again = cells.touched()
+        assert sorted(pairs[at] for at in again) == sorted(asked)
+        cells.remove_at(again[:0], again)

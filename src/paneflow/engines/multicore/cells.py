@@ -11,7 +11,7 @@ import numpy as np
 
 from paneflow.aggregates.kernels import Shape, kernel
 from paneflow.aggregates.operator import Array, fill
-from paneflow.compiling import pasted
+from paneflow.compiling import helper, pasted
 from paneflow.engines.multicore.contents import (
     COUNTS,
     FIRST,
@@ -27,13 +27,17 @@ from paneflow.engines.multicore.question import NEVER, Events, Question
 from paneflow.engines.multicore.tracing import absorb_plainly, combine_plainly
 
 FEWEST = 64
+_NOWHERE = np.empty(0, np.int64)
 
 
 class Cells:
     """Open cells, at most one for each pair of number and key."""
 
-    def __init__(self, question: Question) -> None:
+    def __init__(self, question: Question, watched: bool = False) -> None:
+        """`watched`: somebody will ask which cells were touched."""
         self._question = question
+        self._watched = watched
+        self._touched: list[Array] = []
         self._used = 0
         self.least = NEVER
         """The least number of an open cell."""
@@ -72,6 +76,7 @@ class Cells:
                 absorb_plainly(op, cells, which, inputs, partial)
                 raise
         _note_events(len(cells), cells, which, events.t, events.counted, held.fields)
+        self._note(cells)
         return len(cells)
 
     def merge(self, panes: Contents, which: Array, numbers: Array) -> int:
@@ -90,7 +95,46 @@ class Cells:
             except Exception:
                 combine_plainly(op, cells, which, parts, partial)
                 raise
+        self._note(cells)
         return len(cells)
+
+    def _note(self, cells: Array) -> None:
+        if self._watched and len(cells):
+            self._touched.append(cells)
+
+    def touched(self) -> Array:
+        """The places of cells that were contributed to since this was asked last."""
+        touched = np.unique(np.concatenate([_NOWHERE, *self._touched]))
+        self._touched = []
+        return touched
+
+    def remove_at(self, leaving: Array, watched: Array) -> Contents:
+        """Take out those at places, which grow; `watched` are places of others to be asked again.
+
+        Few of many leave holes that the last ones are moved into: it costs by how many leave.
+        """
+        removed = self._held.chosen(leaving)
+        if 4 * len(leaving) > self._used:
+            stays = np.ones(self._used, np.bool_)
+            stays[leaving] = False
+            self._keep(np.flatnonzero(stays))
+            places = np.cumsum(stays) - 1
+        else:
+            places = np.arange(self._used) if len(watched) else _NOWHERE
+            source, target = (np.empty(len(leaving), np.int64) for _ in range(2))
+            moved = _take_out(
+                len(leaving), leaving, self._table, self._held.fields, self._used, source, target
+            )
+            for k in range(moved):
+                for partial in self._held.partials:
+                    for column in partial:
+                        column[target[k]] = column[source[k]]
+                if len(watched):
+                    places[places == source[k]] = target[k]
+            self._used -= len(leaving)
+        if len(watched):
+            self._touched.append(places[watched])
+        return removed
 
     def remove(self, leaving: Array) -> Contents:
         """Take out those that are marked among `contents`."""
@@ -223,6 +267,43 @@ def _sort_out(leaving, places):  # type: ignore[no-untyped-def]
             places[stays] = i
             stays += 1
     return gone
+
+
+@helper
+def _spot(cell, table, fields):  # type: ignore[no-untyped-def]
+    """Where in the table a cell is entered."""
+    mask = len(table) - 1
+    at = _place(fields[NUMBER, cell], fields[KEY, cell]) & mask
+    while table[at] != cell:
+        at = (at + 1) & mask
+    return at
+
+
+@Loop
+def _take_out(leaving, table, fields, used, source, target):  # type: ignore[no-untyped-def]
+    """Take cells out, the last first, and move the last of all into the holes; how many moves."""
+    mask = len(table) - 1
+    moves = 0
+    for j in range(len(leaving) - 1, -1, -1):
+        cell = leaving[j]
+        hole = _spot(cell, table, fields)
+        at = (hole + 1) & mask
+        while table[at] >= 0:
+            home = _place(fields[NUMBER, table[at]], fields[KEY, table[at]]) & mask
+            # Those behind a hole move up, unless they would stand before their own place.
+            if ((at - home) & mask) >= ((at - hole) & mask):
+                table[hole] = table[at]
+                hole = at
+            at = (at + 1) & mask
+        table[hole] = -1
+        used -= 1
+        if cell < used:
+            table[_spot(used, table, fields)] = cell
+            fields[:, cell] = fields[:, used]
+            source[moves] = used
+            target[moves] = cell
+            moves += 1
+    return moves
 
 
 @Loop

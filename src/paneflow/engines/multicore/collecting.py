@@ -84,7 +84,7 @@ class Holder(Collector):
         self, crew: Crew, rank: int, pauses: Pauses | None, question: Question, workers: int
     ) -> None:
         super().__init__(crew, rank, pauses, question, workers)
-        self.cells = [Cells(question) for _ in question.spans]
+        self.cells = [Cells(question, span.by_count) for span in question.spans]
         self._expiry = Expiry(question)
         self._which, self._numbers = (np.empty(PAIRS, np.int64) for _ in range(2))
 

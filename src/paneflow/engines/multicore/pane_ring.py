@@ -61,7 +61,7 @@ class PaneRingUnit(Holder):
         self.successor: PaneRingUnit = self
         self.panes = [Panes(span) for span in question.spans]
         self.stops = min(workers, max(span.most for span in question.spans))
-        self._open = [Cells(question) for _ in question.spans]
+        self._open = [Cells(question, span.by_count) for span in question.spans]
         self._passed: list[int] | None = None
         self._finished: deque[Expired] = deque()
         self._sent = -1
@@ -116,12 +116,14 @@ class PaneRingUnit(Holder):
         leaving = []
         for panes, cells, end in zip(self.panes, self._open, now, strict=True):
             held = cells.contents()
-            if not panes.span.by_count and cells.least >= end:
+            if panes.span.by_count:
+                touched = cells.touched()
+                full = touched[panes.full(held.chosen(touched))]
+                leaving.append(cells.remove_at(full, full[:0]))
+            elif cells.least >= end:
                 leaving.append(held.chosen(places(0)))
-                continue
-            leaving.append(
-                cells.remove(panes.full(held) if panes.span.by_count else held.number < end)
-            )
+            else:
+                leaving.append(cells.remove(held.number < end))
         self._finished.append(Expired(work, self.rank, leaving))
         return True
 

@@ -60,10 +60,18 @@ class ResultSet:
 
     def collect(self, question: Question, span: Span, cells: Cells) -> int:
         """Add a PU's windows that have ended; how many."""
-        by_time = not span.by_count and not self.work.final
-        if by_time and cells.least > span.ended(self.work.limit):
+        if span.by_count:
+            return self.add(question, span, self._full(span, cells))
+        if not self.work.final and cells.least > span.ended(self.work.limit):
             return 0
         return self.add(question, span, cells.remove(_ended(span, cells.contents(), self.work)))
+
+    def _full(self, span: Span, cells: Cells) -> Contents:
+        """Take out count windows that have all their events, the last of them by the limit."""
+        held, touched = cells.contents(), cells.touched()
+        full = touched[held.rows[touched] == span.range]
+        over = held.last[full] <= self.work.limit
+        return cells.remove_at(full[over], full[~over])
 
     def add(self, question: Question, span: Span, windows: Contents) -> int:
         """Add windows; how many. The PU that has them makes their results."""
@@ -133,9 +141,6 @@ def _taken(result: Result, which: Array) -> Result:
 
 def _ended(span: Span, held: Contents, work: Work) -> Array:
     """Which windows are to be given out."""
-    if span.by_count:
-        full: Array = (held.rows == span.range) & (held.last <= work.limit)
-        return full
     if work.final:
         return np.ones(len(held), np.bool_)
     over: Array = held.number <= span.ended(work.limit)
