@@ -136,6 +136,12 @@ class Cells:
             self._touched.append(places[watched])
         return removed
 
+    def find(self, numbers: Array, keys: Array) -> Array:
+        """The places of cells by their numbers and keys; -1 where there is none."""
+        cells = np.empty(len(numbers), np.int64)
+        _look_up(len(numbers), numbers, keys, self._table, self._held.fields, cells)
+        return cells
+
     def remove(self, leaving: Array) -> Contents:
         """Take out those that are marked among `contents`."""
         left, stay = self._sorted_out(leaving)
@@ -267,6 +273,18 @@ def _sort_out(leaving, places):  # type: ignore[no-untyped-def]
             places[stays] = i
             stays += 1
     return gone
+
+
+@Loop
+def _look_up(numbers, keys, table, fields, cells):  # type: ignore[no-untyped-def]
+    mask = len(table) - 1
+    for j in range(len(numbers)):
+        at = _place(numbers[j], keys[j]) & mask
+        while table[at] >= 0 and (
+            fields[NUMBER, table[at]] != numbers[j] or fields[KEY, table[at]] != keys[j]
+        ):
+            at = (at + 1) & mask
+        cells[j] = table[at]
 
 
 @helper

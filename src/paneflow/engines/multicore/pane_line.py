@@ -37,7 +37,7 @@ from paneflow.engines.multicore.cells import Cells
 from paneflow.engines.multicore.collecting import Collector
 from paneflow.engines.multicore.contents import Contents, joined
 from paneflow.engines.multicore.contract import Batch, Pauses
-from paneflow.engines.multicore.holding import Loop, order_of, places, taken
+from paneflow.engines.multicore.holding import order_of, places, taken
 from paneflow.engines.multicore.panes import Dealer, Share
 from paneflow.engines.multicore.pieces import PartsOf, Pieces
 from paneflow.engines.multicore.question import NEVER, Question, Span
@@ -89,11 +89,18 @@ class Ended:
             return bool((self.now[self._changed] > self.before[self._changed]).any())
         return bool(self.now[0] > self.before[0])
 
-    def concerned(self, panes: Contents) -> Contents:
-        """Those panes that may be in windows that have just ended."""
-        if not self._span.by_count:
-            return panes
-        return panes.chosen(np.flatnonzero(self.now[panes.key] > self.before[panes.key]))
+    def listed(self, panes: Pieces) -> tuple[Array, Array, Array]:
+        """Of count windows: the panes that may be in windows that have just ended, key by key.
+
+        Their numbers, their keys, and which of them no later window needs.
+        """
+        keys = self._changed[self.now[self._changed] > self.before[self._changed]]
+        first = (self.before[keys] + 1) * panes.per_slide
+        several = self.now[keys] * panes.per_slide + panes.per_window - first
+        starts = np.cumsum(several) - several
+        numbers = np.arange(int(several.sum())) + np.repeat(first - starts, several)
+        key = np.repeat(keys, several)
+        return numbers, key, numbers < (self.now[key] + 1) * panes.per_slide
 
 
 class PaneLineUnit(Collector):
@@ -154,17 +161,21 @@ class PaneLineUnit(Collector):
         held = cells.contents()
         if not ended.some:
             return held.chosen(places(0))
-        concerned = ended.concerned(held)
-        if not self._in_order:
-            concerned = concerned.chosen(order_of(concerned.number))
+        if panes.span.by_count:
+            numbers, keys, last = ended.listed(panes)
+            at = cells.find(numbers, keys)
+            concerned = held.chosen(at[at >= 0])
+        elif self._in_order:
+            concerned = held
+        else:
+            concerned = held.chosen(order_of(held.number))
         parts, scanned = self._parts_of(panes, concerned, ended.before, ended.now)
         self.counts["window_updates"] += scanned
         self.counts["windows_found"] += len(parts)
-        over = np.empty(len(held), np.bool_)
-        _done_with(
-            len(held), held.number, held.key, panes.per_slide, ended.now, panes.span.by_count, over
-        )
-        cells.drop(over)
+        if panes.span.by_count:
+            cells.remove_at(np.sort(at[last & (at >= 0)]), at[:0])
+        else:
+            cells.drop(held.number // panes.per_slide <= ended.now[0])
         return parts
 
     def collect(self, found: ResultSet) -> None:
@@ -207,10 +218,3 @@ class PaneLine(Topology):
         for unit, share in zip(self._units, self._dealer.shares(work, batch), strict=True):
             self._room.sent(unit.rank)
             unit.shares.put(share)
-
-
-@Loop
-def _done_with(number, key, per_slide, now, by_count, over):  # type: ignore[no-untyped-def]
-    """Which panes lie in no window that is still open."""
-    for i in range(len(number)):
-        over[i] = number[i] // per_slide <= now[key[i] if by_count else 0]
