@@ -127,7 +127,7 @@ class _Teller:
         elif isinstance(value, np.ndarray):
             self._array(value)
         elif isinstance(value, types.CodeType):
-            self._code(value)
+            self._write("code", _code_alone(value))
         else:
             self._callable(value)
 
@@ -138,7 +138,7 @@ class _Teller:
         else:
             self._write("cells", array.tobytes())
 
-    def _code(self, code: types.CodeType) -> None:
+    def code(self, code: types.CodeType) -> None:
         counts = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags)
         self._write("code", repr(counts), code.co_code, code.co_exceptiontable)
         for names in (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars):
@@ -215,6 +215,14 @@ class _Teller:
         self._each("made", (make, arguments, state))
         self._each("items", [] if items is None else items)
         self._each("pairs", [] if pairs is None else pairs)
+
+
+@functools.lru_cache(maxsize=4096)
+def _code_alone(code: types.CodeType) -> bytes:
+    """Code never changes, so it is looked at once."""
+    teller = _Teller()
+    teller.code(code)
+    return teller.hash.digest()
 
 
 def _digest_alone(value: Any) -> bytes:
