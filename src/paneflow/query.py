@@ -335,7 +335,8 @@ def _tick(given: object, what: str) -> int | None:
     """A time as a whole number; beyond all times that an event can have, the farthest of them."""
     if given is None:
         return None
-    if isinstance(given, bool) or not isinstance(given, int | np.integer):
+    # For NumPy a length of time is an integer, too.
+    if isinstance(given, bool | np.timedelta64) or not isinstance(given, int | np.integer):
         raise QueryError(
             f"{what} was given as {given!r}: pass a whole number, in microseconds or in the unit "
             f"of the time column"

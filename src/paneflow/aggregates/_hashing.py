@@ -81,6 +81,8 @@ def hash_value(value: object) -> int:
     (True, True)
     """
     match value:
+        case np.timedelta64():
+            pass  # an integer for NumPy, but not here
         case bool() | int() | np.bool_() | np.integer():
             return _mix_one(_checked(int(value)))
         case float() | np.floating():

@@ -12,7 +12,6 @@ import weakref
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 
 from paneflow.aggregates.values import kind_of
@@ -113,8 +112,7 @@ class Stream:
         next. After `finish` it gives everything that is left, and ends with the stream.
         """
         self._check_process()
-        number = isinstance(wait, int | float | np.integer | np.floating)
-        if isinstance(wait, bool) or not number or not wait >= 0:
+        if isinstance(wait, bool) or not isinstance(wait, int | float) or not wait >= 0:
             raise QueryError(f"wait must be a number of seconds from 0 on, not {wait!r}")
         return self._results(min(float(wait), threading.TIMEOUT_MAX))
 
