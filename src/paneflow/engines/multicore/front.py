@@ -208,12 +208,16 @@ class Front:
         fields = (t, groups.of) if self._single else (source, t, groups.of)
         order = np.lexsort(fields)
         starts = np.searchsorted(groups.of[order], np.arange(len(groups.cuts) + 1))
-        for k, (cut, watermark) in enumerate(zip(groups.cuts, groups.watermarks, strict=True)):
+        for k, (cut, feed, watermark) in enumerate(
+            zip(groups.cuts, groups.feeds, groups.watermarks, strict=True)
+        ):
             if final is not None and cut > fed:
                 steps.append(final.between(fed, cut))
-            fed = int(cut)
             if watermark != NONE:
                 steps.append(int(watermark))
+            if final is not None and feed > cut:
+                steps.append(final.between(cut, feed))
+            fed = int(feed)
             mine = order[starts[k] : starts[k + 1]]
             of = source if self._single else source[mine]
             run = Run(batch.take(pa.array(mine)), t[mine], of)

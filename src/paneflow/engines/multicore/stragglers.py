@@ -10,6 +10,8 @@ events come between two steps of a stream. So the final events of a step are cut
 stragglers is fed once everything before some watermark has been fed and windows that end by it
 have been given out. That watermark serves the whole group if no window that one of them could
 join ends between it and the limit of that one: groups are few, unless windows end all the time.
+Where all windows with a say are by time, a group is fed as late as that holds, behind further final
+events.
 
 Whether a session is open follows from the events of its key, so sessions are watched here: of each
 key the session that came last, and when the one before it ended.
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
 NONE = int(np.iinfo(np.int64).min)
 """No session, or no watermark."""
+NEVER = int(np.iinfo(np.int64).max)
 FIRST, LAST, ENDED = range(3)
 """Of the last session of a key its first and its last time; the last time of the one before it."""
 
@@ -43,6 +46,8 @@ class Groups:
     of: Array
     """For each event behind the watermark the number of its group; -1 if it is late for all."""
     cuts: Array
+    """For each group, how many final events are fed before its watermark."""
+    feeds: Array
     """For each group, how many final events are fed before it."""
     watermarks: Array
     """For each group the watermark that is told before it; `NONE`: the one before will do."""
@@ -88,7 +93,7 @@ class Stragglers:
         self._make_room(key)
         self._make_room(final[0])
         of = np.empty(len(t), np.int64)
-        cuts, watermarks = np.empty(len(t), np.int64), np.empty(len(t), np.int64)
+        cuts, feeds, watermarks = (np.empty(len(t), np.int64) for _ in range(3))
         groups, late = _sort_out(
             len(t) + len(final[0]),
             (key, t, limit),
@@ -97,10 +102,9 @@ class Stragglers:
             (self._spans, self._gaps, self._by_position),
             self._sessions,
             of,
-            cuts,
-            watermarks,
+            (cuts, feeds, watermarks),
         )
-        return Groups(of, cuts[:groups], watermarks[:groups], late)
+        return Groups(of, cuts[:groups], feeds[:groups], watermarks[:groups], late)
 
     def _make_room(self, key: Array) -> None:
         more = int(key.max(initial=-1)) + 1 - self._sessions.shape[2]
@@ -126,20 +130,37 @@ def _watch(key, t, start, end, gaps, sessions):  # type: ignore[no-untyped-def]
         _follow(key[i], t[i], gaps, sessions)
 
 
+@pasted
+def _next_end(t, settled, spans):  # type: ignore[no-untyped-def]
+    """When the next of an event's windows ends, behind a watermark."""
+    soonest = NEVER
+    for w in range(len(spans)):
+        reach, slide, offset = spans[w]
+        last_end = offset + (t - offset) // slide * slide + reach
+        end = offset + reach + ((max(settled, t) - offset - reach) // slide + 1) * slide
+        if end <= last_end:
+            soonest = min(soonest, end)
+    return soonest
+
+
 @Loop
-def _sort_out(behind, final, settled, windows, sessions, of, cuts, watermarks):  # type: ignore[no-untyped-def]
+def _sort_out(behind, final, settled, windows, sessions, of, made):  # type: ignore[no-untyped-def]
     """Number the groups; how many there are, and how many events are late."""
     key, t, limit = behind
     final_key, final_t, single = final
     spans, gaps, by_position = windows
+    cuts, feeds, watermarks = made
     fed, groups, late = 0, 0, 0
+    by_time = len(gaps) == 0
+    soonest = NEVER
     alone = True
     for i in range(len(t)):
         now, k = limit[i], key[i]
         while fed < len(final_t) and final_t[fed] < now + single:
             _follow(final_key[fed], final_t[fed], gaps, sessions)
             fed += 1
-        some, joins, between = by_position, False, t[i] >= settled
+        some, joins, between = by_position, False, settled == NONE
+        between |= (not by_time and t[i] >= settled) or (by_time and soonest <= now)
         for w in range(len(spans)):
             reach, slide, offset = spans[w]
             last_end = offset + (t[i] - offset) // slide * slide + reach
@@ -178,13 +199,18 @@ def _sort_out(behind, final, settled, windows, sessions, of, cuts, watermarks): 
         # One that a session is closed to goes alone: another might seem to lead it into the
         # next session.
         if between or alone or missed:
-            cuts[groups] = cuts[groups - 1] if groups else 0
+            cuts[groups] = feeds[groups - 1] if groups else 0
             watermarks[groups] = NONE
             if between:
                 settled = now
+                soonest = NEVER
                 cuts[groups] = fed
                 watermarks[groups] = now
+            feeds[groups] = cuts[groups]
             groups += 1
+        if by_time:
+            soonest = min(soonest, _next_end(t[i], settled, spans))
+            feeds[groups - 1] = fed
         alone = missed
         of[i] = groups - 1
     while fed < len(final_t):
