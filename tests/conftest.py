@@ -14,7 +14,7 @@ from paneflow.slicing import ordering
 settings.register_profile("paneflow", deadline=None)
 settings.load_profile("paneflow")
 
-ROOMS = {"merging", "multicore", "properties", "windows"}
+ROOMS = {"aggregates", "merging", "multicore", "properties", "windows"}
 """Where small tables stand for large ones."""
 
 

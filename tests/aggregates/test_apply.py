@@ -93,7 +93,7 @@ def cause(error: BaseException | None) -> BaseException | None:
         (np.array([1.0, 2.5]), pa.list_(pa.int64())),
         ({"a": 2.5}, pa.struct([("a", pa.int64())])),
         ({"b": 2}, pa.struct([("a", pa.int64())])),
-        (object(), pa.float64()),
+        (..., pa.float64()),
         (2**60 + 1, pa.float64()),
     ],
     ids=repr,
