@@ -7,11 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 
 from paneflow.aggregates.aggregate import Aggregate
-from paneflow.aggregates.defined import Definition
 from paneflow.errors import InputError, QueryError
 from paneflow.names import is_name
 from paneflow.planning import Plan, plan
@@ -22,6 +20,7 @@ from paneflow.slicing.keys import check_key_type
 from paneflow.slicing.layout import check_cuttable, identity_of
 from paneflow.slicing.slices import Slices
 from paneflow.slicing.times import time_type
+from paneflow.stating import labelled, named, names, tick
 from paneflow.tables import is_spark, to_arrow
 from paneflow.windows import Duration, Window, duration
 from paneflow.windows.many_rows import MAX_ROWS, check_limit
@@ -53,9 +52,9 @@ class Query:
         time: str = "ts",
         lateness: object = 0,
     ) -> None:
-        self.windows: dict[str, Window] = _labelled(windows)
-        self.aggregates: dict[str, Aggregate] = _named(aggregates)
-        self.key: tuple[str, ...] = _names(key)
+        self.windows: dict[str, Window] = labelled(windows)
+        self.aggregates: dict[str, Aggregate] = named(aggregates)
+        self.key: tuple[str, ...] = names(key)
         self.lateness: Duration = duration(lateness, "lateness", least=0)
         if not is_name(time):
             raise QueryError(f'time must be the name of the time column, not {time!r}: time="ts"')
@@ -221,7 +220,7 @@ class Query:
         slices.require(identity_of(self), self)
         self.check(slices.source)
         chosen = self._plan(slices.source, "table", merge)
-        ends_in = _tick(after, "after"), _tick(until, "until")
+        ends_in = tick(after, "after"), tick(until, "until")
         if not slices.whole:
             slices = whole(self, slices, self.slice(slices.source.empty_table()).table.schema)
         engine = importlib.import_module("paneflow.engines.table")
@@ -329,88 +328,3 @@ def _require_schema(schema: object) -> None:
 
 def _plain(type_: pa.DataType) -> pa.DataType:
     return type_.value_type if pa.types.is_dictionary(type_) else type_
-
-
-def _tick(given: object, what: str) -> int | None:
-    """A time as a whole number; beyond all times that an event can have, the farthest of them."""
-    if given is None:
-        return None
-    # For NumPy a length of time is an integer, too.
-    if isinstance(given, bool | np.timedelta64) or not isinstance(given, int | np.integer):
-        raise QueryError(
-            f"{what} was given as {given!r}: pass a whole number, in microseconds or in the unit "
-            f"of the time column"
-        )
-    return max(-(2**62), min(int(given), 2**62))
-
-
-def _labelled(windows: Any) -> dict[str, Window]:
-    if isinstance(windows, Window):
-        windows = [windows]
-    if not isinstance(windows, Mapping):
-        if isinstance(windows, str) or not isinstance(windows, Iterable):
-            raise QueryError(
-                f"windows must be a window, a list or a dict of windows, not {windows!r}: for "
-                f'example paneflow.windows.sliding("1 hour", "1 second")'
-            )
-        given = _listed(windows, "windows")
-        labelled = {str(w): w for w in given}
-        if len(labelled) < len(given):
-            raise QueryError(
-                f"a window is given twice among {', '.join(map(str, given))}: leave one out, or "
-                f"pass a dict of labels"
-            )
-    else:
-        labelled = dict(windows)
-    if not labelled:
-        raise QueryError("no window given: pass at least one")
-    for label, window in labelled.items():
-        if not isinstance(window, Window):
-            raise QueryError(
-                f"window {label!r} is {window!r}, not a window: use paneflow.windows, for "
-                f'example sliding("1 hour", "1 second")'
-            )
-        if not is_name(label):
-            raise QueryError(f"a window's label must be text, not {label!r}")
-    return labelled
-
-
-def _listed(given: Iterable[Any], what: str) -> list[Any]:
-    """All items of something that may only look like a list, as an array of no dimension does."""
-    try:
-        return list(given)
-    except TypeError:
-        raise QueryError(f"{what} was given as {given!r}: pass a list") from None
-
-
-def _named(aggregates: Any) -> dict[str, Aggregate]:
-    if not isinstance(aggregates, Mapping) or not aggregates:
-        raise QueryError(
-            f"aggregates must be a dict of names and aggregates, not {aggregates!r}: for example "
-            f'{{"peak": paneflow.aggregates.max("load")}}'
-        )
-    for name, aggregate in aggregates.items():
-        if not is_name(name):
-            raise QueryError(f"an aggregate's name must be text, not {name!r}")
-        if isinstance(aggregate, Definition):
-            raise QueryError(f"aggregate {name!r} names no column: call it, as in geometric('v')")
-        if not isinstance(aggregate, Aggregate):
-            raise QueryError(
-                f"aggregate {name!r} is {aggregate!r}, not an aggregate: use "
-                f'paneflow.aggregates, for example max("load")'
-            )
-    return dict(aggregates)
-
-
-def _names(key: str | Iterable[str] | None) -> tuple[str, ...]:
-    if key is None:
-        return ()
-    if not isinstance(key, str | Iterable):
-        raise QueryError(f"key must be the name of a column, or a list of names, not {key!r}")
-    names = (key,) if isinstance(key, str) else tuple(_listed(key, "key"))
-    for name in names:
-        if not is_name(name):
-            raise QueryError(f"a key is given by the name of its column, not {name!r}")
-    if len(set(names)) < len(names):
-        raise QueryError(f"key names a column twice: {', '.join(names)}: leave one out")
-    return names

@@ -59,7 +59,7 @@ def opened(
         while (
             stream._core._waiting
             or stream._core._turns.lock.locked()
-            or not stream._core._strategy.brief
+            or not stream._core._pipeline.strategy.brief
         ):
             time.sleep(0.001)
         time.sleep(0.05)
@@ -118,7 +118,7 @@ def test_what_ends_no_window_is_worked_on_without_another_push(
     stream, working = opened
     assert stream._core is not None
     monkeypatch.setattr(stream._core._turns, "rests", lambda arrived, due: True)
-    monkeypatch.setattr(stream._core._strategy, "due", lambda limit: False)
+    monkeypatch.setattr(stream._core._pipeline.strategy, "due", lambda limit: False)
     stream.push(events(10, 2))
     until = time.monotonic() + 30
     while stream.metrics().waiting and time.monotonic() < until:
@@ -137,7 +137,7 @@ def test_while_he_rests_pushes_wait_for_one_that_ends_a_window(
     time.sleep(0.05)
     stream._core._turns._rested = time.perf_counter() + 1000.0
     steps = []
-    take = stream._core._front.take
+    take = stream._core._pipeline.front.take
 
     def noted(arrivals: list[Arrival]) -> list[Events | int]:
         given = take(arrivals)
@@ -148,7 +148,7 @@ def test_while_he_rests_pushes_wait_for_one_that_ends_a_window(
                 steps.append([arrival.rows for arrival in arrivals])
         return given
 
-    monkeypatch.setattr(stream._core._front, "take", noted)
+    monkeypatch.setattr(stream._core._pipeline.front, "take", noted)
     for first, n in ((21, 4), (25, 5), (30, 2)):
         stream.push(events(first, n))
         time.sleep(0.01)
@@ -162,7 +162,7 @@ def test_what_is_too_much_for_those_who_push_does_not_wait(
     stream, working = opened
     assert stream._core is not None
     monkeypatch.setattr(stream._core._turns, "rests", lambda arrived, due: True)
-    monkeypatch.setattr(stream._core._strategy, "due", lambda limit: False)
+    monkeypatch.setattr(stream._core._pipeline.strategy, "due", lambda limit: False)
     stream.push(events(10, core.SMALL - 1))
     stream.push(events(core.SMALL + 9, 1))
     until = time.monotonic() + 30
@@ -204,7 +204,7 @@ def test_what_comes_behind_an_error_is_not_worked_on(
     def fails(arrivals: object) -> None:
         raise OSError("no more room")
 
-    monkeypatch.setattr(stream._core._front, "take", fails)
+    monkeypatch.setattr(stream._core._pipeline.front, "take", fails)
     stream.push(events(10))
     with pytest.raises(PaneflowError, match="no more room"):
         list(stream.results(10.0))

@@ -16,9 +16,9 @@ from examples.trading_fit import next_price, quotes
 from paneflow import aggregates as A, windows as W
 from paneflow.engines.multicore.closing import event_log
 from paneflow.engines.multicore.closing.finders import ByCount, Extents
-from paneflow.engines.multicore.core import SHORT_STEP
 from paneflow.engines.multicore.front import Events
 from paneflow.engines.multicore.keys import KeyCodes
+from paneflow.engines.multicore.pipeline import SHORT_STEP
 from paneflow.engines.multicore.stream import Stream
 from paneflow.engines.multicore.workers.agnostic import Agnostic
 
@@ -103,7 +103,7 @@ def test_the_buffer_does_not_grow_with_the_stream(window: W.Window) -> None:
         def look() -> None:
             list(stream.results())
             assert stream._core is not None
-            strategy = stream._core._strategy
+            strategy = stream._core._pipeline.strategy
             assert isinstance(strategy, Agnostic)
             seen.append(len(strategy.buffer))
 

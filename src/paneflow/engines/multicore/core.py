@@ -1,8 +1,8 @@
 """The inside of a stream: what is pushed on one side, rows on the other, a thread in between.
 
 The thread takes all that has been pushed since it last looked, so that small pushes are worked on
-together and large ones at once; the front puts them in order, a strategy answers, the collector
-puts rows in order, and the outbox holds them. Short work is done by those who push (`turns.py`).
+together and large ones at once; the pipeline makes rows of them (`pipeline.py`), and the outbox
+holds these. Short work is done by the threads that push (`turns.py`).
 
 Both sides hold so much and no more: when rows are not read the thread stops, and when the thread
 stops, pushing waits.
@@ -24,18 +24,15 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from paneflow.aggregates.values import kind_of
 from paneflow.engines.multicore.admission import Admitted
-from paneflow.engines.multicore.collector import Collector
 from paneflow.engines.multicore.contract import Pauses, Strategy
 from paneflow.engines.multicore.forks import forks
-from paneflow.engines.multicore.front import Arrival, Front
+from paneflow.engines.multicore.front import Arrival
 from paneflow.engines.multicore.interrupts import Waiters, put_off
-from paneflow.engines.multicore.last_steps import LastSteps, may_fail
 from paneflow.engines.multicore.metrics import Histogram, StreamMetrics
 from paneflow.engines.multicore.outbox import Outbox
-from paneflow.engines.multicore.passing import NEVER, Passing
-from paneflow.engines.multicore.row_guard import RowGuard
+from paneflow.engines.multicore.passing import NEVER
+from paneflow.engines.multicore.pipeline import PIECE, Pipeline
 from paneflow.engines.multicore.single import Single
 from paneflow.engines.multicore.turns import Turns
 from paneflow.errors import PaneflowError, UnsupportedError
@@ -45,14 +42,6 @@ if TYPE_CHECKING:
 
 MOST_WAITING = 2**19
 """Events that may be pushed ahead of the thread."""
-STEP = 2**18
-"""Events that are worked on at once, at most."""
-PIECE = 2**14
-"""Events of a push that are taken in at once."""
-SHORT_STEP = 2**14
-"""The same where several threads share the work: each has something to do while others have."""
-FIRST_STEP = 2**14
-"""Steps begin short, until it is known how many rows come of an event."""
 SMALL = 4096
 """Fewer events than this are worth a moment's wait for more."""
 MOMENT = 0.002
@@ -67,9 +56,7 @@ class Core:
     """A running stream."""
 
     # Made by the thread, as it begins: that may take long, and must not be interrupted.
-    _front: Front
-    _collector: Collector
-    _strategy: Strategy
+    _pipeline: Pipeline
 
     def __init__(
         self,
@@ -81,14 +68,9 @@ class Core:
         pauses: Pauses | None,
         max_rows: int | None,
     ) -> None:
-        self._asked = query, schema, strategy, workers, sources, pauses
+        self._asked = query, schema, strategy, workers, sources, pauses, max_rows
         self._lateness = query.lateness.value
-        self._passing = Passing(query)
-        self._guard = RowGuard(query, max_rows)
-        self._latency = Histogram()
         self._alone = strategy is Single
-        self._longest = STEP if self._alone else SHORT_STEP
-        self._length = min(FIRST_STEP, self._longest)
         # A stream may be collected, and abandoned, while this very thread holds the lock.
         self._lock = threading.RLock()
         self._turns = Turns()
@@ -102,9 +84,8 @@ class Core:
         """Events that the thread waits for; 0 if it waits for none."""
         self._arrivals: deque[Arrival] = deque()
         self._waiting = 0
-        self._fetched = self._timeless = self._taken = self._given = 0
+        self._fetched = self._timeless = 0
         self._ready = self._finishing = self._closing = self._abandoned = False
-        self._last_steps: LastSteps | None = None
         self._forks = forks.count
         self._thread = threading.Thread(target=self._run, name="paneflow-stream", daemon=True)
         self._thread.start()
@@ -136,7 +117,7 @@ class Core:
         batch, places, timeless, latest = admitted
         assert batch is not None
         rows = batch.num_rows
-        due = self._strategy.due(latest - self._lateness)
+        due = self._pipeline.strategy.due(latest - self._lateness)
         # With one call it is in, as a whole.
         if rows <= PIECE:
             self._arrivals.append(Arrival(source, batch, places, rows, arrived, due))
@@ -173,7 +154,7 @@ class Core:
             and not self._outbox.full
             and not self._leaving
             and self._error is None
-            and self._strategy.brief
+            and self._pipeline.strategy.brief
         )
 
     def _work_here(self) -> None:
@@ -187,15 +168,15 @@ class Core:
                 arrivals = self._taken_now()
                 if arrivals:
                     self._step(arrivals)
-                self._gather()
-                self._strategy.check()
+                self._pipeline.gather()
+                self._pipeline.strategy.check()
             except BaseException as error:
                 self._error = error
                 if not isinstance(error, Exception):  # meant for this thread
                     raise
             finally:
                 self._turns.lock.release()
-                if self._error is not None or not self._strategy.brief:
+                if self._error is not None or not self._pipeline.strategy.brief:
                     with self._lock:
                         self._work_comes.notify()
 
@@ -286,20 +267,20 @@ class Core:
     def metrics(self, timeless: int) -> StreamMetrics:
         """The stream as it is now."""
         if not self._ready:
-            nothing = self._latency.latency()
-            return StreamMetrics(0, 0, timeless, 0, 0, 0, 0, None, nothing, ())
-        watermark = self._front.watermark
+            return StreamMetrics(0, 0, timeless, 0, 0, 0, 0, None, Histogram().latency(), ())
+        steps = self._pipeline
+        watermark = steps.front.watermark
         return StreamMetrics(
             pushed=self._fetched + self._waiting,
-            late=self._front.late,
+            late=steps.front.late,
             timeless=timeless + self._timeless,
             waiting=self._waiting,
-            held=self._front.held,
-            withheld=self._collector.held,
+            held=steps.front.held,
+            withheld=steps.collector.held,
             unread=self._outbox.rows,
             watermark=None if watermark == NEVER else watermark,
-            latency=self._latency.latency(),
-            units=tuple(self._strategy.metrics()),
+            latency=steps.latency.latency(),
+            units=tuple(steps.strategy.metrics()),
         )
 
     # The thread.
@@ -312,7 +293,7 @@ class Core:
             self._fail(error)
         finally:
             if self._ready:
-                self._strategy.stop()
+                self._pipeline.strategy.stop()
             with self._lock:
                 self._arrivals.clear()
                 self._fetched += self._waiting
@@ -322,13 +303,7 @@ class Core:
                 self._outbox.end()
 
     def _begin(self) -> None:
-        query, schema, strategy, workers, sources, pauses = self._asked
-        kinds = {name: kind_of(type_, name) for name, type_ in query.types(schema).items()}
-        self._front = Front(query, schema, sources)
-        self._collector = Collector(query, schema, self._front.keys)
-        self._strategy = strategy(query, kinds, workers, pauses)
-        if may_fail(query) and not self._alone:
-            self._last_steps = LastSteps(query, kinds)
+        self._pipeline = Pipeline(*self._asked, self._outbox)
         with self._lock:
             self._ready = True
             self._room_comes.wake()
@@ -344,17 +319,14 @@ class Core:
                 arrivals = self._taken_now() if ready else []
                 if arrivals:
                     self._step(arrivals)
-                self._gather()
-                self._strategy.check()
+                self._pipeline.gather()
+                self._pipeline.strategy.check()
                 if not arrivals and not self._arrivals:
                     if self._finishing:
-                        if self._last_steps is not None:
-                            self._last_steps.ending = True
-                        self._strategy.finish()
-                        self._gather()
+                        self._pipeline.finish()
                         return
                     if self._closing:
-                        self._drain()
+                        self._pipeline.drain()
                         return
 
     def _await_work(self) -> bool:
@@ -367,7 +339,7 @@ class Core:
             look = min(max(FIRST_LOOK, (time.perf_counter() - self._turns.ended) / 4), SLOWEST_LOOK)
             if not (self._arrivals or self._leaving or self._error):
                 # What a strategy takes so long for is not found much later than it is there.
-                self._await_events(1, look if self._pending else None)
+                self._await_events(1, look if self._pipeline.pending else None)
             elif self._alone and 0 < self._waiting < SMALL and not self._leaving:
                 # Events come faster than steps are done, but in small pushes.
                 self._await_events(SMALL, MOMENT)
@@ -381,7 +353,7 @@ class Core:
         """What was pushed since."""
         with self._lock:
             taken, rows = [], 0
-            while self._arrivals and rows + self._arrivals[0].rows <= self._length:
+            while self._arrivals and rows + self._arrivals[0].rows <= self._pipeline.length:
                 taken.append(self._arrivals.popleft())
                 rows += taken[-1].rows
             self._waiting -= rows
@@ -392,7 +364,7 @@ class Core:
 
     def _left_to_others(self) -> bool:
         """Whether those who push do the work, and will soon do what they have left over."""
-        if self._leaving or self._error is not None or not self._strategy.brief:
+        if self._leaving or self._error is not None or not self._pipeline.strategy.brief:
             return False
         if self._waiting >= SMALL:
             return False
@@ -403,7 +375,7 @@ class Core:
         return (
             0 < self._waiting < SMALL
             and not self._leaving
-            and not self._strategy.idle
+            and not self._pipeline.strategy.idle
             and time.perf_counter() - self._arrivals[0].arrived < MOMENT
         )
 
@@ -416,74 +388,20 @@ class Core:
     def _leaving(self) -> bool:
         return self._finishing or self._closing or self._abandoned
 
-    @property
-    def _pending(self) -> bool:
-        """Whether the strategy has still to say what is final by now."""
-        passed = self._passing.passed(self._front.watermark)
-        return self._collector.passed < passed and not self._strategy.brief
-
     def _step(self, arrivals: list[Arrival]) -> None:
         start = time.perf_counter()
-        for step in self._front.take(arrivals):
-            if self._last_steps is not None:
-                self._last_steps.add(step, self._collector.passed)
-            if isinstance(step, int):
-                self._guard.advance(step)
-                self._strategy.advance(step)
-                continue
-            self._guard.feed(step)
-            self._passing.note(step)
-            self._passing.settle()
-            self._strategy.feed(step)
-        # So long that the rows of a step are a fraction of those that may wait to be read.
-        self._taken += sum(arrival.rows for arrival in arrivals)
-        fitting = self._outbox.most // 8 * self._taken // max(self._given, 1)
-        self._length = max(PIECE, min(self._longest, fitting, 2 * self._length))
+        self._pipeline.step(arrivals)
         self._turns.end(start)
-
-    def _gather(self) -> None:
-        """Make readable what the strategy has finished."""
-        self._collector.add(self._strategy.take())
-        collected = self._collector.collect()
-        if collected is None:
-            return
-        now = time.perf_counter()
-        for arrived, rows in collected.arrivals:
-            self._latency.add(now - arrived, rows)
-        self._outbox.put(collected.table, hand_over=self._strategy.brief)
-        self._given += collected.table.num_rows
-
-    def _drain(self) -> None:
-        """Give the rows that are final, and drop the rest."""
-        final = self._passing.passed(self._front.watermark)
-        self._strategy.finish()
-        self._collector.add(self._strategy.take())
-        self._collector.passed = final
-        self._gather()
 
     def _fail(self, error: BaseException) -> None:
         """Keep what was final before, then tell everybody."""
         if self._ready:
-            self._keep()
+            self._pipeline.rescue()
         if not isinstance(error, PaneflowError):
             failure = PaneflowError(f"the stream failed with {type(error).__name__}: {error}")
             failure.__cause__ = error
             error = failure
         self._outbox.fail(error)
-
-    def _keep(self) -> None:
-        """Make readable what was final before a failure."""
-        quiet = time.monotonic() + 0.05
-        while time.monotonic() < quiet:
-            rows = self._strategy.take()
-            self._collector.add(rows)
-            if rows:
-                quiet = time.monotonic() + 0.05
-            time.sleep(0.005)
-        self._gather()
-        if self._last_steps is not None:
-            self._collector.replace(self._last_steps.again(self._collector.passed))
-            self._gather()
 
 
 def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

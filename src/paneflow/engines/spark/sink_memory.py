@@ -51,9 +51,8 @@ class Memory:
                 found = self._read()
                 if found == self.state:
                     raise
-                self.state = (
-                    found  # a run that goes on meanwhile has removed what it had no use for
-                )
+                # A run that goes on meanwhile has removed what it had no use for.
+                self.state = found
 
     def _loaded(self, layout: pa.Schema, source: pa.Schema) -> Held:
         self._sums = dict(self.state["files"])
