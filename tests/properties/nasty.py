@@ -5,8 +5,8 @@ How far a result may be from the exact one, with u = 2**-53 the rounding of a fl
 - var, std and their relatives: 64 u of the exact value, however events were sliced and merged.
   Integers: 4 u. Exactly zero for equal values.
 - sum, mean: n u of the sum of absolute values, as float sums have it; the exact sum: u.
-- slope: 64 u of the largest slope that columns of these spreads can have; intercept: 64 u of what
-  is subtracted there.
+- slope: (64 + 4 sqrt(n)) u of the largest slope that columns of these spreads can have; intercept:
+  as much of what is subtracted there.
 - geometric mean: n u of the mean absolute logarithm, and 4 u.
 
 And half of the smallest float, 2**-1074, which nothing can be closer to than that.
@@ -172,11 +172,13 @@ def _line_complaint(got: Any, ys: list[float], xs: list[Any]) -> str | None:
     slope = products / squares
     most = _root(of_y) / _root(squares)
     most = max(most, abs(slope)) + LEAST
-    wrong = _far(got["slope"], slope, 64 * U * most)
+    # Each event is rounded once as it joins: that adds up as the steps of a random walk do.
+    share = (64 + 4 * math.isqrt(len(xs))) * U
+    wrong = _far(got["slope"], slope, share * most)
     if wrong is not None:
         return f"slope: {wrong}"
     size = abs(mean_y) + most * abs(mean_x)
-    wrong = _far(got["intercept"], mean_y - slope * mean_x, 64 * U * size)
+    wrong = _far(got["intercept"], mean_y - slope * mean_x, share * size)
     return None if wrong is None else f"intercept: {wrong}"
 
 
