@@ -15,6 +15,7 @@ import pytest
 
 import paneflow as pf
 from paneflow import aggregates as A, windows as W
+from paneflow.engines.multicore.auto import PLACES
 from tests.properties.compare import assert_same_rows
 
 INTEGERS = {
@@ -213,7 +214,8 @@ def check_delta(seed: str, type_: pa.DataType) -> None:
         lengths = ["1 us", "999 us", "1 s", "1.5 s", "36 hours", "10000000 days"]
         bounds = r.choice(lengths), r.choice(["0 s", *lengths])
     window = W.delta("grows", *bounds, partial=r.random() < 0.5)
-    table = pa.table({"t": range(len(drawn)), "grows": grows, "v": range(len(drawn))})
+    positions = pa.array(range(len(drawn)), pa.int64())
+    table = pa.table({"t": positions, "grows": grows, "v": positions})
     query = pf.Query(window, {"in": A.collect("v"), "low": A.min("grows")}, time="t")
     rows, expected = query.over(table), query.over(table, engine="oracle")
     assert rows.equals(expected), f"{seed}: {query!r}, {drawn}\n{rows}\n{expected}"
@@ -300,6 +302,34 @@ def check_times(seed: str, type_: pa.DataType) -> bool:
 def test_times_at_the_ends_of_their_range(type_: str) -> None:
     answered = [check_times(f"{type_} {seed}", (INTEGERS | STAMPS)[type_]) for seed in range(8)]
     assert sum(answered) > 2
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("window", [W.tumbling(1), W.sliding(11, 2), W.sliding(100, 1)], ids=str)
+def test_windows_that_slide_finely_have_numbers_in_every_strategy(
+    window: W.Window, sign: int
+) -> None:
+    first = sign * (2**61 - 300)
+    table = pa.table({"t": [first, first + 1, first + 5, first + 41], "v": [1, 2, 3, 4]})
+    query = pf.Query(window, {"sum": A.sum("v")}, time="t")
+    expected = query.over(table, engine="oracle")
+    for strategy in PLACES:
+        with query.open(workers=2, strategy=strategy) as stream:
+            stream.push(table.slice(0, 2))
+            stream.push(table.slice(2))
+            stream.finish()
+            rows = pa.concat_tables([expected.slice(0, 0), *stream.results()])
+        assert_same_rows(query, rows, expected)
+
+
+def test_windows_too_far_apart_to_be_numbered_are_refused() -> None:
+    table = pa.table({"t": [-(2**61), 2**61], "v": [1, 2]})
+    query = pf.Query(W.sliding(11, 2), {"sum": A.sum("v")}, time="t")
+    stream = query.open(workers=2, strategy="pane_line")
+    with pytest.raises(pf.PaneflowError, match="choose another strategy"), stream:
+        stream.push(table)
+        stream.finish()
+        list(stream.results())
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "ns"])

@@ -299,7 +299,10 @@ def _power(emit: Emit) -> Emit:
     def checked(context: Any, builder: Any, values: Any) -> Any:
         base, exponent = values
         zero = builder.fcmp_ordered("==", base, F64(0.0))
-        pole = builder.and_(zero, builder.fcmp_ordered("<", exponent, F64(0.0)))
+        # An exponent of minus infinity gives infinity, in Python too.
+        finite = builder.fcmp_ordered(">", exponent, F64(-math.inf))
+        negative = builder.fcmp_ordered("<", exponent, F64(0.0))
+        pole = builder.and_(zero, builder.and_(finite, negative))
         text = "0.0 cannot be raised to a negative power"
         _fail(context, builder, pole, ZeroDivisionError, text)
         return RANGE(emit)(context, builder, values)

@@ -83,6 +83,11 @@ class Ended:
         self._changed = keys
 
     @property
+    def base(self) -> int:
+        """A number that none of the windows that have just ended is below."""
+        return 0 if self._span.by_count else int(self.before[0])
+
+    @property
     def some(self) -> bool:
         """Whether a window has just ended."""
         if self._span.by_count:
@@ -117,6 +122,8 @@ class PaneLineUnit(Collector):
         self._ended = [Ended(span) for span in question.spans]
         self._windows = Cells(question)
         self._added: dict[int, list[Contents]] = {}
+        self._bases: dict[int, list[int]] = {}
+        """For each message that ended windows: what I add to them, and where numbers begin."""
         self._in_order = True
         """Whether panes were met in the order of their numbers; stragglers may make older ones."""
 
@@ -150,6 +157,7 @@ class PaneLineUnit(Collector):
             self.counts["result_checks"] += len(share.work)
         over = [ended.advance(share.work) for ended in self._ended]
         if any(over) or share.work.final:
+            self._bases[share.work.seq] = [ended.base for ended in self._ended]
             self._added[share.work.seq] = [
                 self._parts(*each) for each in zip(self.panes, self._open, self._ended, strict=True)
             ]
@@ -169,7 +177,7 @@ class PaneLineUnit(Collector):
             concerned = held
         else:
             concerned = held.chosen(order_of(held.number))
-        parts, scanned = self._parts_of(panes, concerned, ended.before, ended.now)
+        parts, scanned = self._parts_of(panes, concerned, ended.before, ended.now, ended.base)
         self.counts["window_updates"] += scanned
         self.counts["windows_found"] += len(parts)
         if panes.span.by_count:
@@ -182,12 +190,13 @@ class PaneLineUnit(Collector):
         """Add my parts to the windows that pass by; the first PU puts them together."""
         self.counts["result_sets"] += 1
         found.parts.append(self._added.pop(found.work.seq))
+        bases = self._bases.pop(found.work.seq)
         if self.left is not None:
             return
         for k, panes in enumerate(self.panes):
             parts = joined([added[k] for added in found.parts])
             order = order_of(parts.number)
-            numbers = taken(parts.number, order) // panes.parts
+            numbers = taken(parts.number, order) // panes.parts + bases[k]
             self.counts["window_updates"] += self._windows.merge(parts, order, numbers)
             windows = self._windows.take()
             self.counts["results"] += found.add(self.question, panes.span, windows)

@@ -27,7 +27,9 @@ from paneflow.engines.multicore.holding import Loop, order_of, taken
 from paneflow.engines.multicore.panes import Panes
 from paneflow.engines.multicore.question import NEVER, Question, Span
 from paneflow.engines.multicore.tracing import combine_plainly
+from paneflow.errors import UnsupportedError
 
+LARGEST = 2**62
 PIECES = 8
 """About how many pieces of a window are dealt out."""
 
@@ -41,7 +43,8 @@ class Pieces(Panes):
         self.together = max(1, self.per_window // PIECES)
         self.parts = (self.per_window + self.together - 2) // self.together + 1
         """Pieces that one window has something of, at most: its part j has the number
-        w * parts + j."""
+        (w - base) * parts + j, where base is the last window that had ended before: w itself may
+        be so large that there is no room for a factor."""
 
 
 class PartsOf:
@@ -54,20 +57,27 @@ class PartsOf:
     def warm(self, pieces: Pieces) -> None:
         """Compile everything, by asking for the parts of no window."""
         never = np.full(1, -NEVER)
-        self(pieces, Cells(self._question).take(), never, never)
+        self(pieces, Cells(self._question).take(), never, never, 0)
 
     def __call__(
-        self, pieces: Pieces, panes: Contents, before: Array, now: Array
+        self, pieces: Pieces, panes: Contents, before: Array, now: Array, base: int
     ) -> tuple[Contents, int]:
         """Parts of the windows with numbers before < w <= now, which may differ by key.
 
         And how many panes were scanned for it.
         """
         n = len(panes)
+        if n and int(panes.number[-1]) // pieces.per_slide - base > LARGEST // pieces.parts:
+            raise UnsupportedError(
+                f"events lie so far apart that strategy 'pane_line' cannot number windows which "
+                f"slide by {pieces.span.slide}: choose another strategy, such as 'active'"
+            )
         # Panes come in the order of their numbers.
         order = order_of(panes.key)
         starts, sides = np.empty(n + 1, np.int64), np.zeros(n, np.int64)
-        fields, at, found, scanned = self._listed(pieces, panes, order, starts, sides, before, now)
+        fields, at, found, scanned = self._listed(
+            pieces, panes, order, starts, sides, (before, now, base)
+        )
         starts = starts[: found + 1]
         return Contents(
             fields,
@@ -84,8 +94,7 @@ class PartsOf:
         order: Array,
         starts: Array,
         sides: Array,
-        before: Array,
-        now: Array,
+        ended: tuple[Array, Array, int],
     ) -> tuple[Array, Array, int, int]:
         """Parts of windows, where in the scans they are, how many pieces, and panes to scan."""
         span = (*pieces.numbers, pieces.together, pieces.parts)
@@ -97,8 +106,7 @@ class PartsOf:
                 panes.fields,
                 order,
                 span,
-                before,
-                now,
+                ended,
                 starts,
                 sides,
                 fields,
@@ -147,7 +155,7 @@ def scan_loop(shape: Shape) -> str:
 
 @Loop
 def _list_parts(  # type: ignore[no-untyped-def]
-    fields, order, span, before, now, starts, sides, parts, at
+    fields, order, span, ended, starts, sides, parts, at
 ):
     """Lists parts of windows and where in the scans they are, as far as there is room for them.
 
@@ -155,6 +163,7 @@ def _list_parts(  # type: ignore[no-untyped-def]
     from the left, 2 from the right. How many parts, pieces, and panes to scan there are.
     """
     per_window, per_slide, lowest, together, most = span
+    before, now, base = ended
     key, pane = fields[KEY], fields[NUMBER]
     n = len(order)
     sums = np.empty((len(fields) - COUNTS + 1, n + 1), np.int64)
@@ -186,9 +195,8 @@ def _list_parts(  # type: ignore[no-untyped-def]
             if lo < hi:
                 sides[piece] |= 1 if lo == begin else 2
                 if found < len(at):
-                    parts[NUMBER, found] = (
-                        window * most + pane[head] // together - start // together
-                    )
+                    part = pane[head] // together - start // together
+                    parts[NUMBER, found] = (window - base) * most + part
                     parts[KEY, found] = key[head]
                     parts[FIRST, found] = fields[FIRST, order[lo]]
                     parts[LAST, found] = fields[LAST, order[hi - 1]]
