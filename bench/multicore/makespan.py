@@ -108,7 +108,7 @@ def _part(question: Question, batch: Batch) -> float:
     none_before, all_now = np.array([-NEVER]), np.array([NEVER])
 
     def parts() -> Contents:
-        found, _ = parts_of(pieces, panes.contents(), none_before, all_now)
+        found, _ = parts_of(pieces, panes.contents(), none_before, all_now, 0)
         order_of(found.number)
         return found
 

@@ -8,6 +8,8 @@ lesser one.
 
 from __future__ import annotations
 
+import heapq
+import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -59,7 +61,9 @@ class Collector:
         self._alike = pa.DictionaryArray.from_arrays(pa.array([], pa.int32()), self._labels)
         """Where there is one label: a column of it, of which rows take as much as they need."""
         self._keys = keys
-        self._kept: list[Rows] = []
+        self._kept: list[tuple[int, int, Rows]] = []
+        """A heap by the least `end` of rows that came together: those that stay cost nothing."""
+        self._number = itertools.count()
         self.passed = NEVER
         # What is compiled is compiled here, and not when the first rows have come.
         nothing = np.empty((FIELDS, 0), np.int64)
@@ -69,14 +73,17 @@ class Collector:
     @property
     def held(self) -> int:
         """Rows that wait for others that may come before them."""
-        return sum(map(len, self._kept))
+        return sum(len(rows) for _, _, rows in self._kept)
 
     def add(self, rows: list[Rows]) -> None:
         """Take rows of a strategy."""
         for some in rows:
-            if len(some):
-                self._kept.append(some)
+            self._keep(some)
             self.passed = max(self.passed, some.passed)
+
+    def _keep(self, rows: Rows) -> None:
+        if len(rows):
+            heapq.heappush(self._kept, (int(rows.end.min()), next(self._number), rows))
 
     def replace(self, rows: list[Rows]) -> None:
         """Take rows in place of those that have not left; some may have left before."""
@@ -87,16 +94,16 @@ class Collector:
     def collect(self) -> Collected | None:
         """The rows that nothing can come before any more, in order; None if there are none."""
         leaving, staying = [], []
-        for rows in self._kept:
+        while self._kept and self._kept[0][0] < self.passed:
+            _, _, rows = heapq.heappop(self._kept)
             ready = rows.end < self.passed
             if ready.all():
                 leaving.append(rows)
-            elif not ready.any():
-                staying.append(rows)
             else:
                 leaving.append(_some(rows, ready))
                 staying.append(_some(rows, ~ready))
-        self._kept = staying
+        for rows in staying:
+            self._keep(rows)
         if not leaving:
             return None
         return Collected(self._table(leaving), [(rows.arrived, len(rows)) for rows in leaving])

@@ -1,0 +1,78 @@
+"""The collector: rows in order across everything, and those that wait cost nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import paneflow as pf
+from paneflow import aggregates as A, windows as W
+from paneflow.engines.multicore.collector import Collector
+from paneflow.engines.multicore.contract import Result, Rows
+from paneflow.engines.multicore.keys import KeyCodes
+from paneflow.engines.multicore.passing import no_rows
+
+SCHEMA = pa.schema([("t", pa.int64()), ("v", pa.int64())])
+QUERY = pf.Query(W.tumbling(1), {"n": A.count("v")}, time="t")
+
+
+class Watched(np.ndarray[Any, Any]):
+    """Ends of rows that count how often they are compared."""
+
+    looks = 0
+
+    def __lt__(self, other: Any) -> Any:
+        Watched.looks += 1
+        return super().__lt__(other)
+
+
+def rows(*ends: int) -> Rows:
+    end = np.array(ends)
+    n = len(end)
+    return Rows(
+        label=np.zeros(n, np.int32),
+        key=np.zeros(n, np.int64),
+        seq=end - 1,
+        start=end - 1,
+        end=end.view(Watched),
+        results={"n": Result(end * 10, None)},
+        arrived=0.0,
+        passed=-1000,
+    )
+
+
+def collected(collector: Collector, passed: int) -> list[int]:
+    collector.add([no_rows(0.0, passed)])
+    found = collector.collect()
+    return [] if found is None else found.table["end"].to_pylist()
+
+
+def a_collector() -> Collector:
+    return Collector(QUERY, SCHEMA, KeyCodes((), SCHEMA))
+
+
+def test_rows_leave_in_order_whatever_they_came_with() -> None:
+    collector = a_collector()
+    collector.add([rows(9, 2, 5), rows(3, 8), rows(1)])
+    assert collected(collector, 0) == []
+    assert collected(collector, 4) == [1, 2, 3]
+    collector.add([rows(4, 6)])
+    assert collected(collector, 6) == [4, 5]
+    assert collector.held == 3
+    assert collected(collector, 100) == [6, 8, 9]
+    assert collector.held == 0
+
+
+def test_rows_that_wait_are_not_looked_at() -> None:
+    looks = []
+    for waiting in (10, 1000):
+        collector = a_collector()
+        collector.add([rows(10_000 + k) for k in range(waiting)])
+        Watched.looks = 0
+        for end in range(1, 20):
+            collector.add([rows(end)])
+            assert collected(collector, end + 1) == [end]
+        looks.append(Watched.looks)
+    assert looks[0] == looks[1]
