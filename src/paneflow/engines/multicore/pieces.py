@@ -29,7 +29,7 @@ from paneflow.engines.multicore.question import NEVER, Question, Span
 from paneflow.engines.multicore.tracing import combine_plainly
 from paneflow.errors import UnsupportedError
 
-LARGEST = 2**62
+LARGEST = 2**63 - 2**10
 PIECES = 8
 """About how many pieces of a window are dealt out."""
 
