@@ -98,8 +98,9 @@ def draw_held(figures: Mapping[str, Any]) -> None:
         reason = name.partition(":")[0]
         if reason not in worst or found["median"][-1] > worst[reason]["median"][-1]:
             worst[reason] = found
-    for reason, found in worst.items():
+    for number, (reason, found) in enumerate(worst.items()):
         points = [1e3 * seconds for seconds in found["median"]]
-        panel.plot(found["held"], points, marker="o", markersize=3, label=reason)
+        dashes = "-" if number < 10 else "--"  # there are ten colours
+        panel.plot(found["held"], points, dashes, marker="o", markersize=3, label=reason)
     panel.set(xscale="log", yscale="log", xlabel="events held", ylabel="milliseconds of a push")
-    saved(picture, [panel], "multicore-held", 4)
+    saved(picture, [panel], "multicore-held", 3)

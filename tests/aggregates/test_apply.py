@@ -12,6 +12,7 @@ import pytest
 
 import paneflow as pf
 from paneflow import aggregates as A, windows as W
+from tests.every_engine import engines
 from tests.properties.compare import assert_same_rows
 
 TABLE = pa.table(
@@ -27,20 +28,7 @@ TABLE = pa.table(
 )
 
 
-def in_stream(workers: int, query: pf.Query) -> pa.Table:
-    with query.open(workers=workers) as stream:
-        stream.push(TABLE)
-        stream.finish()
-        return pa.concat_tables(stream.results())
-
-
-ENGINES: dict[str, Callable[[pf.Query], pa.Table]] = {
-    "oracle": lambda query: query.over(TABLE, engine="oracle"),
-    "table": lambda query: query.over(TABLE),
-    "slices": lambda query: query.finish(query.slice(TABLE)),
-    "stream": functools.partial(in_stream, 1),
-    "two workers": functools.partial(in_stream, 2),
-}
+ENGINES = engines(TABLE)
 every_engine = pytest.mark.parametrize("engine", ENGINES)
 both = pytest.mark.parametrize("engine", ["oracle", "table"])
 
