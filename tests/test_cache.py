@@ -406,7 +406,8 @@ def test_the_turn_of_a_process_that_was_killed_goes_on(tmp_path: Path, holder: A
         return False
 
     with turns.turn(tmp_path / "lock", never):
-        assert len(asked) > 3
+        # The third look may find the lock free already, so quickly does a process end.
+        assert len(asked) >= 3
         assert (tmp_path / "lock").exists()
     assert not (tmp_path / "lock").exists()
 
