@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -83,6 +84,30 @@ def test_lateness_needs_a_unit_as_well() -> None:
         pf.Query(W.tumbling("5 s"), COUNT, time="t", lateness=10).over(given)
     for lateness in (0, "10 s", timedelta(seconds=10)):
         pf.Query(W.tumbling("5 s"), COUNT, time="t", lateness=lateness).over(given)
+
+
+def test_lengths_of_numpy_are_taken_wherever_durations_are() -> None:
+    def seconds(n: int) -> np.timedelta64:
+        return np.timedelta64(n, "s")
+
+    given = events(STAMPED["UTC"])
+    named: dict[str, Any] = {
+        "tumbling": lambda s: W.tumbling(s(5), offset=s(1)),
+        "sliding": lambda s: W.sliding(s(4), s(2), offset=s(-1)),
+        "session": lambda s: W.session(s(3)),
+        "slide_by_tuple": lambda s: W.slide_by_tuple(s(4), 2),
+        "slide_by_time": lambda s: W.slide_by_time(2, s(5), offset=s(1)),
+        "delta": lambda s: W.delta("sent", s(8), s(3)),
+    }
+    asked = [
+        pf.Query({name: made(unit) for name, made in named.items()}, COUNT, None, "t", unit(10))
+        for unit in (seconds, lambda n: timedelta(seconds=n))
+    ]
+    assert asked[0].windows == asked[1].windows
+    assert asked[0].lateness == asked[1].lateness
+    rows = asked[0].over(given)
+    assert rows.num_rows
+    assert rows.equals(asked[1].over(given))
 
 
 def test_zero_is_zero_in_any_unit() -> None:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import ClassVar
 
+import numpy as np
+
 from paneflow.errors import QueryError
 from paneflow.windows._checks import column_name, flag, settle
 from paneflow.windows.duration import Duration, duration
@@ -90,7 +92,7 @@ def delta(column: str, range: object, slide: object, partial: bool = False) -> D
 
 
 def _amount(given: object, what: str) -> int | float | Duration:
-    if isinstance(given, (str, timedelta, Duration)):
+    if isinstance(given, (str, timedelta, np.timedelta64, Duration)):
         return duration(given, what, least=None)
     if isinstance(given, float) and math.isfinite(given):
         return float(given)

@@ -1,9 +1,9 @@
 """Lengths of time, read once and in one place.
 
-People write `"1 hour 30 minutes"`, a `timedelta`, or a plain integer in the unit of their time
-column. Everything behind this module sees one integer, and remembers whether it came with a unit:
-a length with a unit counts microseconds and only fits a timestamp column, one without only fits
-a column of integers. A day is 24 hours, a week seven days.
+People write `"1 hour 30 minutes"`, a `timedelta`, a `np.timedelta64`, or a plain integer in the
+unit of their time column. Everything behind this module sees one integer, and remembers whether
+it came with a unit: a length with a unit counts microseconds and only fits a timestamp column, one
+without only fits a column of integers. A day is 24 hours, a week seven days.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import re
 from dataclasses import dataclass
 from datetime import timedelta
 from fractions import Fraction
+
+import numpy as np
 
 from paneflow.errors import QueryError
 
@@ -39,6 +41,12 @@ _PART = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([^\W\d_]+)\s*")
 
 # Bounds and sums of bounds stay within int64 for every length below this.
 _LARGEST = 2**60
+
+# How many units of NumPy make how many microseconds; years and months have no fixed length.
+_NUMPY = {unit: Fraction(size) for unit, size in _MICROSECONDS.items()}
+_NUMPY |= {"D": Fraction(_UNITS["day"]), "W": Fraction(_UNITS["week"])}
+_NUMPY |= {"ns": Fraction(1, 10**3), "ps": Fraction(1, 10**6)}
+_NUMPY |= {"fs": Fraction(1, 10**9), "as": Fraction(1, 10**12)}
 
 _EXPECTED = 'text such as "250 ms" or "1 hour 30 minutes", a timedelta, or an integer'
 
@@ -80,6 +88,8 @@ def duration(given: object, what: str = "range", *, least: int | None = 0) -> Du
     True
     >>> duration(timedelta(seconds=2), "slide")
     Duration(value=2000000, textual=True)
+    >>> duration(np.timedelta64(3, "s")) == duration("3 s")
+    True
     >>> duration(7)
     Duration(value=7, textual=False)
     """
@@ -107,6 +117,8 @@ def _read(given: object, what: str) -> Duration:
         if rest:
             raise _too_fine(given, what)
         return Duration(int(value), textual=True)
+    if isinstance(given, np.timedelta64):
+        return Duration(_of_numpy(given, what), textual=True)
     if not isinstance(given, bool):
         try:
             return Duration(operator.index(given), textual=False)  # type: ignore[arg-type]
@@ -116,6 +128,26 @@ def _read(given: object, what: str) -> Duration:
         f"The {what} was given as {given!r} ({type(given).__name__}): give {_EXPECTED} "
         f"in the unit of the time column."
     )
+
+
+def _of_numpy(given: np.timedelta64, what: str) -> int:
+    if np.isnat(given):
+        raise QueryError(
+            f"The {what} was given as {given!r}, which is no length: give {_EXPECTED}."
+        )
+    unit, step = np.datetime_data(given.dtype)
+    if unit not in _NUMPY:
+        missing = (
+            "has no unit" if unit == "generic" else "counts months or years, whose lengths vary"
+        )
+        raise QueryError(
+            f"The {what} was given as {given!r}, which {missing}: give a unit from weeks to "
+            f'nanoseconds, for example np.timedelta64(30, "D").'
+        )
+    length = int(given.astype(np.int64)) * step * _NUMPY[unit]
+    if length.denominator != 1:
+        raise _too_fine(given, what)
+    return int(length)
 
 
 def _parse(text: str, what: str) -> int:
