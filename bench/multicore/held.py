@@ -19,11 +19,9 @@ from bench.multicore import pictures
 from bench.report import Sheet
 from paneflow import aggregates as A, windows as W
 from paneflow.aggregates.values import kind_of
-from paneflow.engines.multicore.auto import strategy_named
-from paneflow.engines.multicore.collector import Collector
-from paneflow.engines.multicore.contract import Strategy
-from paneflow.engines.multicore.front import Arrival, Front
-from paneflow.engines.multicore.single import Single
+from paneflow.engines.multicore.choosing import BY_NAME
+from paneflow.engines.multicore.intake.front import Arrival, Front
+from paneflow.engines.multicore.pump.row_order import RowOrder
 from paneflow.engines.multicore.workers.farm import Farm
 
 PUSH = 100
@@ -112,8 +110,8 @@ class Line:
         schema = pa.schema([schema.field(name) for name in self._names])
         kinds = {name: kind_of(type_, name) for name, type_ in query.types(schema).items()}
         self._front = Front(query, schema, holding.sources)
-        self._collector = Collector(query, schema, self._front.keys)
-        made: type[Strategy] = Single if strategy == "single" else strategy_named(strategy)
+        self._collector = RowOrder(query, schema, self._front.keys)
+        made = BY_NAME[strategy]
         self._strategy = made(query, kinds, 1 if strategy == "single" else 2, None)
 
     def push(self, batch: pa.RecordBatch) -> None:

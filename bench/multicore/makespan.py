@@ -29,17 +29,18 @@ from bench.multicore import pictures
 from bench.multicore.settings import events_of
 from bench.multicore.streams import HASH, KINDS, PANE_BASED, RR, RRCP, TOPOLOGIES, Setting, drive
 from bench.report import Sheet
-from paneflow.engines.multicore.cells import Cells
-from paneflow.engines.multicore.contents import Contents
 from paneflow.engines.multicore.contract import Batch, UnitMetrics
-from paneflow.engines.multicore.handshake import _mine
-from paneflow.engines.multicore.hash_once import _list_by_owner
-from paneflow.engines.multicore.holding import order_of
-from paneflow.engines.multicore.panes import Dealer
-from paneflow.engines.multicore.pieces import PartsOf, Pieces
-from paneflow.engines.multicore.question import NEVER, Events, Question
-from paneflow.engines.multicore.results import ResultSet
-from paneflow.engines.multicore.work import Arrivals, Work
+from paneflow.engines.multicore.threads.short_loops import order_of
+from paneflow.engines.multicore.ticks import AFTER_ALL
+from paneflow.engines.multicore.topologies.handshake import _mine
+from paneflow.engines.multicore.topologies.hash_once import _list_by_owner
+from paneflow.engines.multicore.topologies.parts.cells import Cells
+from paneflow.engines.multicore.topologies.parts.contents import Contents
+from paneflow.engines.multicore.topologies.parts.messages import Arrivals, Work
+from paneflow.engines.multicore.topologies.parts.panes import Dealer
+from paneflow.engines.multicore.topologies.parts.pieces import PartsOf, Pieces
+from paneflow.engines.multicore.topologies.parts.question import Inputs, Question
+from paneflow.engines.multicore.topologies.parts.result_sets import ResultSet
 
 UNITS = (1, 2, 4, 8, 16, 32, 64)
 Costs = dict[str, float]
@@ -51,7 +52,7 @@ def costs(setting: Setting, sample: int) -> Costs:
     question = Question(setting.query, KINDS)
     (span,) = question.spans
     (batch,) = setting.batches(sample, sample)
-    events = Events(question, batch)
+    events = Inputs(question, batch)
     which = np.arange(len(batch))
     numbers = batch.t // setting.slide
     windows, each_its_own = Cells(question), Cells(question)
@@ -105,7 +106,7 @@ def _part(question: Question, batch: Batch) -> float:
         assert dealt is not None
         events, numbers = dealt
         panes.absorb(events, np.arange(len(numbers)), numbers)
-    none_before, all_now = np.array([-NEVER]), np.array([NEVER])
+    none_before, all_now = np.array([-AFTER_ALL]), np.array([AFTER_ALL])
 
     def parts() -> Contents:
         found, _ = parts_of(pieces, panes.contents(), none_before, all_now, 0)
@@ -190,5 +191,5 @@ def targets(figures: Figures) -> Iterator[tuple[bool, str]]:
 
 
 def draw(figures: Figures) -> None:
-    """Events a second by PUs, of the model and measured."""
+    """Inputs a second by PUs, of the model and measured."""
     pictures.draw_makespan(figures)

@@ -11,7 +11,7 @@ import numpy as np
 import paneflow as pf
 from paneflow import aggregates as A, windows as W
 from paneflow.aggregates.values import Kind
-from paneflow.engines.multicore.auto import strategy_named
+from paneflow.engines.multicore.choosing import BY_NAME
 from paneflow.engines.multicore.contract import Batch, UnitMetrics
 
 KINDS = {"v": Kind.FLOAT}
@@ -91,7 +91,7 @@ def drive(
     As in the thesis, latency counts from the entry of the event that ends a window to the moment
     when the window's row leaves; rows are taken by a thread of their own.
     """
-    running = strategy_named(topology)(setting.query, KINDS, workers)
+    running = BY_NAME[topology](setting.query, KINDS, workers)
     latencies: list[float] = []
     rows = 0
     ended = False

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 import paneflow as pf
-from paneflow.engines.multicore.auto import without_partial
+from paneflow.engines.multicore.choosing import without_partial
 from paneflow.engines.multicore.stream import Stream
 from tests.properties.cases import AGGREGATES, WINDOWS, draw_case
 from tests.properties.compare import assert_same_rows

@@ -16,9 +16,9 @@ import pyarrow as pa
 
 import paneflow as pf
 from paneflow.aggregates.values import Kind
-from paneflow.engines.multicore import unit
-from paneflow.engines.multicore.auto import strategy_named
+from paneflow.engines.multicore.choosing import BY_NAME
 from paneflow.engines.multicore.contract import Batch, Rows, Strategy
+from paneflow.engines.multicore.threads import unit
 from paneflow.slicing.columns import Column, read_column
 from paneflow.slicing.keys import encode_keys
 from paneflow.slicing.times import TimeType, read_times
@@ -26,9 +26,7 @@ from paneflow.slicing.times import TimeType, read_times
 LINES = ("handshake", "round_robin")
 RINGS = ("hash_once", "round_robin_cyclic")
 PANES = ("pane_ring", "pane_line")
-TOPOLOGIES: dict[str, type[Strategy]] = {
-    name: strategy_named(name) for name in (*LINES, *RINGS, *PANES)
-}
+TOPOLOGIES: dict[str, type[Strategy]] = {name: BY_NAME[name] for name in (*LINES, *RINGS, *PANES)}
 
 
 class Fed:

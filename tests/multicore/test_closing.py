@@ -15,17 +15,19 @@ import paneflow as pf
 from bench.multicore import held
 from paneflow import aggregates as A, windows as W
 from paneflow.aggregates.values import Kind, kind_of
-from paneflow.engines.multicore import by_sessions, passing
-from paneflow.engines.multicore.auto import without_partial
-from paneflow.engines.multicore.cells import Cells
+from paneflow.engines.multicore import completeness
+from paneflow.engines.multicore.choosing import without_partial
 from paneflow.engines.multicore.closing import event_log
-from paneflow.engines.multicore.collector import Collector
+from paneflow.engines.multicore.completeness import no_rows
 from paneflow.engines.multicore.contract import Batch
-from paneflow.engines.multicore.front import Events
-from paneflow.engines.multicore.keys import KeyCodes
-from paneflow.engines.multicore.passing import FOREVER, no_rows
-from paneflow.engines.multicore.question import Events as QuestionEvents, Question
-from paneflow.engines.multicore.single import OpenStream
+from paneflow.engines.multicore.intake.front import Events
+from paneflow.engines.multicore.intake.key_codes import KeyCodes
+from paneflow.engines.multicore.one_worker import by_sessions
+from paneflow.engines.multicore.one_worker.single import OpenStream
+from paneflow.engines.multicore.pump.row_order import RowOrder
+from paneflow.engines.multicore.ticks import END_OF_STREAM
+from paneflow.engines.multicore.topologies.parts.cells import Cells
+from paneflow.engines.multicore.topologies.parts.question import Inputs, Question
 from paneflow.slicing.columns import read_column
 from paneflow.slicing.times import read_times
 from tests.multicore.stream_cases import check, draw_stream
@@ -36,7 +38,7 @@ from tests.properties.compare import assert_same_rows
 @pytest.fixture
 def dropping(monkeypatch: pytest.MonkeyPatch) -> None:
     """What no window needs is dropped at once, and the rest gets new places all the time."""
-    for module in (event_log, by_sessions, passing):
+    for module in (event_log, by_sessions, completeness):
         monkeypatch.setattr(module, "SPARE", 0)
     monkeypatch.setattr(event_log, "PIECE", 3)
 
@@ -66,7 +68,7 @@ class Opened:
         self.keys = KeyCodes(query.key, table.schema)
         kinds = {name: kind_of(type_, name) for name, type_ in query.types(table.schema).items()}
         self.windows = OpenStream(query, kinds)
-        self.collector = Collector(query, table.schema, self.keys)
+        self.collector = RowOrder(query, table.schema, self.keys)
         self._read = {
             c
             for each in (*query.windows.values(), *query.aggregates.values())
@@ -85,7 +87,7 @@ class Opened:
 
     def rows(self) -> pa.Table:
         """All rows that were given out."""
-        self.collector.add([no_rows(0.0, FOREVER)])
+        self.collector.add([no_rows(0.0, END_OF_STREAM)])
         collected = self.collector.collect()
         empty = self.query.result_schema(self.table.schema).empty_table()
         return empty if collected is None else collected.table
@@ -118,7 +120,7 @@ def test_what_is_undone_leaves_no_trace(
                 at += size
             else:
                 opened.windows.undo()
-    opened.collector.add(opened.windows.advance(FOREVER, 0.0))
+    opened.collector.add(opened.windows.advance(END_OF_STREAM, 0.0))
     assert_same_rows(query, opened.rows(), query.over(table, engine="oracle"))
 
 
@@ -173,7 +175,7 @@ def test_a_session_is_one_cell_however_long_it_is() -> None:
         assert opened.windows.advance(at + 99, 0.0) == []
         opened.windows.settle()
         assert opened.windows.held == 3
-    opened.collector.add(opened.windows.advance(FOREVER, 0.0))
+    opened.collector.add(opened.windows.advance(END_OF_STREAM, 0.0))
     assert opened.rows()["sum"].to_pylist() == [1000.0] * 3
 
 
@@ -189,7 +191,7 @@ def test_cells_that_leave_one_by_one_are_those_asked_for(seed: int) -> None:
         key = np.array([r.randrange(30) for _ in range(n)])
         numbers = np.array([r.randrange(20) for _ in range(n)])
         v = np.array([r.randrange(100) for _ in range(n)], np.float64)
-        events = QuestionEvents(question, Batch(key, np.zeros(n, np.int64), {"v": v}, {}, 0.0))
+        events = Inputs(question, Batch(key, np.zeros(n, np.int64), {"v": v}, {}, 0.0))
         cells.absorb(events, np.arange(n), numbers)
         for pair in zip(numbers.tolist(), key.tolist(), v.tolist(), strict=True):
             expected[pair[:2]] = expected.get(pair[:2], 0.0) + pair[2]

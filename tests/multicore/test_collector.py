@@ -9,10 +9,10 @@ import pyarrow as pa
 
 import paneflow as pf
 from paneflow import aggregates as A, windows as W
-from paneflow.engines.multicore.collector import Collector
+from paneflow.engines.multicore.completeness import no_rows
 from paneflow.engines.multicore.contract import Result, Rows
-from paneflow.engines.multicore.keys import KeyCodes
-from paneflow.engines.multicore.passing import no_rows
+from paneflow.engines.multicore.intake.key_codes import KeyCodes
+from paneflow.engines.multicore.pump.row_order import RowOrder
 
 SCHEMA = pa.schema([("t", pa.int64()), ("v", pa.int64())])
 QUERY = pf.Query(W.tumbling(1), {"n": A.count("v")}, time="t")
@@ -43,14 +43,14 @@ def rows(*ends: int) -> Rows:
     )
 
 
-def collected(collector: Collector, passed: int) -> list[int]:
+def collected(collector: RowOrder, passed: int) -> list[int]:
     collector.add([no_rows(0.0, passed)])
     found = collector.collect()
     return [] if found is None else found.table["end"].to_pylist()
 
 
-def a_collector() -> Collector:
-    return Collector(QUERY, SCHEMA, KeyCodes((), SCHEMA))
+def a_collector() -> RowOrder:
+    return RowOrder(QUERY, SCHEMA, KeyCodes((), SCHEMA))
 
 
 def test_rows_leave_in_order_whatever_they_came_with() -> None:

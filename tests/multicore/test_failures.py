@@ -16,7 +16,7 @@ import pytest
 import paneflow as pf
 from paneflow import aggregates as A, windows as W
 from paneflow.engines.multicore.contract import Strategy
-from paneflow.engines.multicore.topology import under_way
+from paneflow.engines.multicore.topologies.topology import under_way
 from tests.multicore.support import TOPOLOGIES, Fed, expected, random_pauses, run, threads
 from tests.properties.compare import assert_same_rows
 

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from paneflow.engines.multicore import held_events
-from paneflow.engines.multicore.held_events import HeldEvents
+from paneflow.engines.multicore.intake import held_events
+from paneflow.engines.multicore.intake.held_events import HeldEvents
 
 
 def add(held: HeldEvents, t: list[int], source: list[int], first: int) -> None:

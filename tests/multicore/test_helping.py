@@ -12,8 +12,8 @@ import pytest
 
 import paneflow as pf
 from paneflow import aggregates as A, windows as W
-from paneflow.engines.multicore import unit
 from paneflow.engines.multicore.contract import Strategy
+from paneflow.engines.multicore.threads import unit
 from tests.multicore.support import TOPOLOGIES, Fed, expected
 
 QUERY = pf.Query(W.sliding(20, 5), {"sum": A.sum("v")}, time="t")

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from paneflow.aggregates.operator import Array
-from paneflow.engines.multicore.holding import (
+from paneflow.engines.multicore.threads.short_loops import (
     FEW,
     Loop,
     close_up,

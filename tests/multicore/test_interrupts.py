@@ -14,10 +14,10 @@ import pytest
 
 import paneflow as pf
 from paneflow import aggregates as A, windows as W
-from paneflow.engines.multicore.auto import PLACES
-from paneflow.engines.multicore.interrupts import Waiters, put_off
+from paneflow.engines.multicore.choosing import BY_NAME
+from paneflow.engines.multicore.threads.interrupts import Waiters, put_off
 
-STRATEGIES = ["auto", *PLACES]
+STRATEGIES = ["auto", *BY_NAME]
 QUERY = pf.Query(W.tumbling(10), {"sum": A.sum("v")}, time="t")
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import paneflow as pf
 from paneflow import aggregates as A, windows as W
-from paneflow.engines.multicore.auto import PLACES
+from paneflow.engines.multicore.choosing import BY_NAME
 from tests.properties.compare import assert_same_rows
 
 TABLE = pa.table(
@@ -39,7 +39,7 @@ WINDOWS = {"time": W.sliding(8, 2), "count": W.count(4, 2), "session": W.session
 
 @pytest.mark.filterwarnings("ignore::paneflow.aggregates.SlowAggregateWarning")
 @pytest.mark.parametrize("window", WINDOWS)
-@pytest.mark.parametrize("strategy", ["auto", *PLACES])
+@pytest.mark.parametrize("strategy", ["auto", *BY_NAME])
 def test_python_objects_travel_between_workers(strategy: str, window: str) -> None:
     aggregates = {
         name: A.define(*parts, commutative=True, samples=[1, 2, 3])("v")

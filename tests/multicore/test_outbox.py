@@ -8,8 +8,8 @@ import time
 import pyarrow as pa
 import pytest
 
-from paneflow.engines.multicore import outbox
-from paneflow.engines.multicore.outbox import Outbox
+from paneflow.engines.multicore.pump import outbox
+from paneflow.engines.multicore.pump.outbox import Outbox
 
 ROWS = pa.table({"n": [1, 2, 3]})
 

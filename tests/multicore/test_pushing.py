@@ -11,9 +11,10 @@ import pytest
 
 import paneflow as pf
 from paneflow import aggregates as A, windows as W
-from paneflow.engines.multicore import core, turns, unit
-from paneflow.engines.multicore.front import Arrival, Events
+from paneflow.engines.multicore.intake.front import Arrival, Events
+from paneflow.engines.multicore.pump import pump, turns
 from paneflow.engines.multicore.stream import Stream
+from paneflow.engines.multicore.threads import unit
 from paneflow.errors import PaneflowError
 from tests.multicore.support import TOPOLOGIES
 
@@ -163,8 +164,8 @@ def test_what_is_too_much_for_those_who_push_does_not_wait(
     assert stream._core is not None
     monkeypatch.setattr(stream._core._turns, "rests", lambda arrived, due: True)
     monkeypatch.setattr(stream._core._pipeline.strategy, "due", lambda limit: False)
-    stream.push(events(10, core.SMALL - 1))
-    stream.push(events(core.SMALL + 9, 1))
+    stream.push(events(10, pump.SMALL - 1))
+    stream.push(events(pump.SMALL + 9, 1))
     until = time.monotonic() + 30
     while stream.metrics().waiting and time.monotonic() < until:
         time.sleep(0.001)

@@ -6,7 +6,7 @@ import numba
 import numpy as np
 import pytest
 
-from paneflow.engines.multicore.handshake import _mine, owner
+from paneflow.engines.multicore.topologies.handshake import _mine, owner
 
 KEYS, WINDOWS = 50, 40
 

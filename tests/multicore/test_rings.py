@@ -9,7 +9,7 @@ import numba
 import numpy as np
 import pytest
 
-from paneflow.engines.multicore.ring import Bell, Ring
+from paneflow.engines.multicore.threads.ring import Bell, Ring
 from paneflow.merging.atomics import add, exchange, observe
 
 compiled = numba.njit(nogil=True)

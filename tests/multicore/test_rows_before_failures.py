@@ -15,11 +15,11 @@ import pytest
 
 import paneflow as pf
 from paneflow import aggregates as A, windows as W
-from paneflow.engines.multicore import last_steps
-from paneflow.engines.multicore.auto import PLACES
+from paneflow.engines.multicore.choosing import BY_NAME
+from paneflow.engines.multicore.pump import last_steps
 from tests.properties.compare import assert_same_rows
 
-STRATEGIES = ["auto", *PLACES]
+STRATEGIES = ["auto", *BY_NAME]
 WHOLE = ["auto", "active", "agnostic"]
 """Strategies that take functions of whole windows."""
 FAILS = 2345

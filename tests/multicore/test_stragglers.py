@@ -14,11 +14,11 @@ import pytest
 import paneflow as pf
 from examples.threshold_window import Threshold
 from paneflow import aggregates as A, windows as W
-from paneflow.engines.multicore import by_sessions, by_slices
-from paneflow.engines.multicore.auto import PLACES
+from paneflow.engines.live.open_windows import Held, OpenWindows
+from paneflow.engines.multicore.choosing import BY_NAME
 from paneflow.engines.multicore.closing import event_log
+from paneflow.engines.multicore.one_worker import by_sessions, by_slices
 from paneflow.engines.multicore.stream import Stream
-from paneflow.slicing.stream import Held, OpenWindows
 from tests.multicore.straggler_model import (
     FOLDED,
     KEPT,
@@ -37,7 +37,7 @@ from tests.multicore.support import random_helping
 from tests.properties.compare import assert_same_rows
 
 MANY = int(os.environ.get("PANEFLOW_RANDOM_STRAGGLERS", "4000"))
-STRATEGIES = ["single", "auto", *PLACES]
+STRATEGIES = ["auto", *BY_NAME]
 WHOLE_WINDOWS = ("single", "auto", "active", "agnostic")
 """Those that answer more than time and count windows, and aggregates of fixed size."""
 

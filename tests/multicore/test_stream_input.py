@@ -11,7 +11,7 @@ import pytest
 
 import paneflow as pf
 from paneflow import aggregates as A, windows as W
-from paneflow.engines.multicore.auto import PLACES
+from paneflow.engines.multicore.choosing import BY_NAME
 
 QUERY = pf.Query(W.tumbling(10), {"sum": A.sum("v")}, key="k", time="t", lateness=5)
 GOOD = pa.table({"t": [1, 2], "v": [1, 2], "k": ["a", "b"]})
@@ -37,7 +37,7 @@ def test_options_without_a_meaning(options: dict[str, Any], words: str) -> None:
 def test_an_unknown_strategy_is_answered_with_those_that_are_known() -> None:
     with pytest.raises(pf.QueryError) as caught:
         QUERY.open(strategy="pane")
-    assert all(repr(name) in str(caught.value) for name in PLACES)
+    assert all(repr(name) in str(caught.value) for name in BY_NAME)
 
 
 @pytest.mark.parametrize("source", [-1, 2, "0", None], ids=repr)

@@ -17,11 +17,11 @@ import pytest
 
 import paneflow as pf
 from paneflow import aggregates as A, windows as W
-from paneflow.engines.multicore import core, outbox
-from paneflow.engines.multicore.auto import PLACES
-from paneflow.engines.multicore.single import Single
+from paneflow.engines.multicore.choosing import BY_NAME
+from paneflow.engines.multicore.one_worker.single import Single
+from paneflow.engines.multicore.pump import outbox, pump
 
-STRATEGIES = ["auto", *PLACES]
+STRATEGIES = ["auto", *BY_NAME]
 QUERY = pf.Query(W.tumbling(10), {"sum": A.sum("v")}, key="k", time="t")
 
 
@@ -325,11 +325,11 @@ def most_held(total: int) -> tuple[int, int, int]:
     return most, rows, pushed
 
 
-BOUND = core.MOST_WAITING + 2 * outbox.MOST_UNREAD
+BOUND = pump.MOST_WAITING + 2 * outbox.MOST_UNREAD
 
 
 def test_a_slow_reader_slows_the_writer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(core, "MOST_WAITING", 2**16)
+    monkeypatch.setattr(pump, "MOST_WAITING", 2**16)
     monkeypatch.setattr(outbox, "MOST_UNREAD", 2**14)
     most, rows, pushed = most_held(2_000_000)
     assert (rows, pushed) == (500_000, 2_000_000)
@@ -347,9 +347,9 @@ def test_a_hundred_million_events_are_never_held_at_once() -> None:
 def test_pushing_without_reading_is_told_apart_from_a_slow_reader(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(core, "MOST_WAITING", 2**14)
+    monkeypatch.setattr(pump, "MOST_WAITING", 2**14)
     monkeypatch.setattr(outbox, "MOST_UNREAD", 2**10)
-    monkeypatch.setattr(core, "PATIENCE", 0.2)
+    monkeypatch.setattr(pump, "PATIENCE", 0.2)
     query = pf.Query(W.tumbling(1), {"n": A.count()}, time="t")
     with (
         query.open() as stream,

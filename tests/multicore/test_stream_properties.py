@@ -9,13 +9,13 @@ import random
 import pytest
 
 import paneflow as pf
-from paneflow.engines.multicore.auto import PLACES
+from paneflow.engines.multicore.choosing import BY_NAME
 from tests.multicore.stream_cases import STREAMED, check, draw_stream
 from tests.multicore.support import random_helping, random_pauses
 from tests.properties.cases import AGGREGATES
 
 MANY = int(os.environ.get("PANEFLOW_RANDOM_STREAMS", "10000"))
-STRATEGIES = ["auto", *PLACES]
+STRATEGIES = ["auto", *BY_NAME]
 BY_NUMBER = ("tumbling", "sliding", "count")
 BY_EVENTS = ("session", "slide_by_tuple", "slide_by_time", "delta", "punctuation")
 FIXED_SIZE = (

@@ -13,9 +13,9 @@ import pytest
 import paneflow as pf
 from paneflow import aggregates as A, windows as W
 from paneflow.aggregates.values import Kind
-from paneflow.engines.multicore.front import Arrival, Events, Front
-from paneflow.engines.multicore.handshake import Handshake
-from paneflow.engines.multicore.ring import Bell
+from paneflow.engines.multicore.intake.front import Arrival, Events, Front
+from paneflow.engines.multicore.threads.ring import Bell
+from paneflow.engines.multicore.topologies.handshake import Handshake
 from paneflow.engines.multicore.workers.active import Active, Mapping, private
 from paneflow.engines.multicore.workers.agnostic import Agnostic
 from paneflow.engines.multicore.workers.farm import Farm

@@ -16,9 +16,9 @@ from examples.trading_fit import next_price, quotes
 from paneflow import aggregates as A, windows as W
 from paneflow.engines.multicore.closing import event_log
 from paneflow.engines.multicore.closing.finders import ByCount, Extents
-from paneflow.engines.multicore.front import Events
-from paneflow.engines.multicore.keys import KeyCodes
-from paneflow.engines.multicore.pipeline import SHORT_STEP
+from paneflow.engines.multicore.intake.front import Events
+from paneflow.engines.multicore.intake.key_codes import KeyCodes
+from paneflow.engines.multicore.pump.pipeline import SHORT_STEP
 from paneflow.engines.multicore.stream import Stream
 from paneflow.engines.multicore.workers.agnostic import Agnostic
 

@@ -15,7 +15,7 @@ import pytest
 
 import paneflow as pf
 from paneflow import aggregates as A, windows as W
-from paneflow.engines.multicore.auto import PLACES
+from paneflow.engines.multicore.choosing import BY_NAME
 from tests.properties.compare import assert_same_rows
 
 INTEGERS = {
@@ -315,7 +315,7 @@ def test_windows_that_slide_finely_have_numbers_in_every_strategy(
     table = pa.table({"t": [first, first + 1, first + 5, first + 41], "v": [1, 2, 3, 4]})
     query = pf.Query(window, {"sum": A.sum("v")}, time="t")
     expected = query.over(table, engine="oracle")
-    for strategy in PLACES:
+    for strategy in BY_NAME:
         with query.open(workers=2, strategy=strategy) as stream:
             stream.push(table.slice(0, 2))
             stream.push(table.slice(2))

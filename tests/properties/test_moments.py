@@ -12,7 +12,7 @@ import pytest
 
 import paneflow as pf
 from paneflow import aggregates as A, windows as W
-from paneflow.engines.multicore.auto import PLACES
+from paneflow.engines.multicore.choosing import BY_NAME
 from paneflow.windows import Window
 from tests.properties.nasty import FLOATS, INTEGERS, MOMENTS, assert_moments, nasty_table
 
@@ -24,7 +24,7 @@ TIME_WINDOWS: dict[str, Window] = {
 }
 SLIDING: dict[str, Window] = {"whole": W.tumbling(10_000), "hop": W.sliding(60, 15)}
 MERGES = ("auto", "two_stacks", "flat_fat", "sba")
-STRATEGIES = [("auto", 1), *((name, 2) for name in PLACES)]
+STRATEGIES = [("auto", 1), *((name, 2) for name in BY_NAME)]
 
 
 def asked(windows: dict[str, Window]) -> pf.Query:

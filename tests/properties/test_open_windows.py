@@ -12,7 +12,7 @@ import pytest
 import paneflow as pf
 from examples.threshold_window import Threshold
 from paneflow import aggregates as A, windows as W
-from paneflow.slicing.stream import Held, OpenWindows
+from paneflow.engines.live.open_windows import Held, OpenWindows
 
 END = 10**6
 

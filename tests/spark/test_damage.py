@@ -23,11 +23,11 @@ import pytest
 
 import paneflow as pf
 from paneflow import aggregates as A, windows as W
+from paneflow.engines.live.open_windows import Held, OpenWindows
 from paneflow.engines.spark.chunked import numbered, stored_after
 from paneflow.engines.spark.packing import from_bytes
 from paneflow.engines.spark.sink_memory import Memory
 from paneflow.engines.spark.versions import VERSION
-from paneflow.slicing.stream import Held, OpenWindows
 from paneflow.spark import progress
 from tests.spark._driver import QUERIES, SCHEMA
 from tests.spark.test_upgrade import RECORDED

@@ -55,6 +55,18 @@ class Batch:
         """What tells in which order events stand; those that it cannot tell apart as they came."""
         return self.t if self.order is None else self.order
 
+    def part(self, which: Array | slice) -> Batch:
+        """Some of the events; a view, if they stand side by side."""
+        return Batch(
+            self.key[which],
+            self.t[which],
+            {name: column[which] for name, column in self.columns.items()},
+            {name: valid[which] for name, valid in self.valid.items()},
+            self.arrived,
+            order=None if self.order is None else self.order[which],
+            behind=self.behind,
+        )
+
     def __len__(self) -> int:
         return len(self.t)
 

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from paneflow.aggregates.values import kind_of
-from paneflow.engines.multicore.admission import Admission
-from paneflow.engines.multicore.auto import StreamPlan, choose, without_partial
+from paneflow.engines.multicore.choosing import StreamPlan, choose, without_partial
 from paneflow.engines.multicore.contract import Pauses
-from paneflow.engines.multicore.core import Core
-from paneflow.engines.multicore.forks import forks
-from paneflow.engines.multicore.interrupts import Waiters, put_off
-from paneflow.engines.multicore.metrics import Histogram, StreamMetrics
+from paneflow.engines.multicore.intake.admission import Admission
+from paneflow.engines.multicore.pump.metrics import Histogram, StreamMetrics
+from paneflow.engines.multicore.pump.pump import Pump
+from paneflow.engines.multicore.threads.forks import forks
+from paneflow.engines.multicore.threads.interrupts import Waiters, put_off
 from paneflow.errors import InputError, PaneflowError, QueryError
 from paneflow.windows.many_rows import MAX_ROWS
 
@@ -73,7 +73,7 @@ class Stream:
         """Those who wait until there is something to wait for, or there never will be."""
         self._process = os.getpid()
         self._forks = forks.count
-        self._core: Core | None = None
+        self._core: Pump | None = None
         kinds = {c: kind_of(pa.float64(), c) for a in query.aggregates.values() for c in a.columns}
         self._plan = choose(self._query, kinds, workers, strategy)[1]
 
@@ -186,7 +186,7 @@ class Stream:
         if self._core is not None:
             self._core.abandon()
 
-    def _running(self) -> Core:
+    def _running(self) -> Pump:
         """The stream's inside, which begins with the first events: only then are types known."""
         schema = self._admission.schema
         assert schema is not None
@@ -196,7 +196,7 @@ class Stream:
             strategy, plan = choose(self._query, kinds, self._workers, self._strategy)
             if self._core is None:
                 self._plan = plan
-                core = Core(
+                core = Pump(
                     self._query,
                     schema,
                     strategy,

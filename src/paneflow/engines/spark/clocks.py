@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from paneflow.slicing.stream import OpenWindows
+from paneflow.engines.live.open_windows import OpenWindows
 
 STATE = "seen long, active long, armed long"
 """The latest time seen, when an event last came, and the timer that is set; the latter two in ms

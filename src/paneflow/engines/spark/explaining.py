@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from paneflow.engines.live.open_windows import OpenWindows
 from paneflow.engines.spark.frames import rows_schema, source_schema
 from paneflow.engines.spark.native import slices_natively
 from paneflow.engines.spark.native_rows import rows_natively
 from paneflow.engines.spark.positions import has_only_counts
 from paneflow.planning import Plan, plan
 from paneflow.slicing.layout import not_sliceable
-from paneflow.slicing.stream import OpenWindows
 
 if TYPE_CHECKING:
     from paneflow.query import Query

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
+from paneflow.engines.live.open_windows import Held, OpenWindows
 from paneflow.engines.spark.chunked import joined, numbered, stored_after
 from paneflow.engines.spark.clocks import STATE, clock
 from paneflow.engines.spark.packing import UNTOLD, from_bytes, to_bytes
@@ -29,7 +30,6 @@ from paneflow.engines.spark.versions import (
     stream_identity,
 )
 from paneflow.engines.spark.wanted import FINAL, Wanted
-from paneflow.slicing.stream import Held, OpenWindows
 
 if TYPE_CHECKING:
     from paneflow.query import Query

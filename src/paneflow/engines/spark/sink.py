@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from paneflow.engines.live.open_windows import Held, OpenWindows
 from paneflow.engines.spark.chunked import numbered, stored_after
 from paneflow.engines.spark.frames import chosen, rows_schema, source_schema, spark_schema
 from paneflow.engines.spark.lease import Lease
@@ -30,7 +31,6 @@ from paneflow.engines.spark.streaming import check_stream
 from paneflow.engines.spark.wanted import Wanted
 from paneflow.errors import InputError, QueryError
 from paneflow.slicing.slices import LAST
-from paneflow.slicing.stream import Held, OpenWindows
 
 if TYPE_CHECKING:
     from paneflow.query import Query

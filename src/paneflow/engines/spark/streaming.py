@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from paneflow.engines.live.open_windows import OpenWindows
 from paneflow.engines.spark.frames import (
     batches_of,
     chosen,
@@ -44,7 +45,6 @@ from paneflow.engines.spark.session import check_session
 from paneflow.engines.spark.wanted import FINAL, LATE, Wanted
 from paneflow.errors import UnsupportedError
 from paneflow.slicing.slices import ROWS
-from paneflow.slicing.stream import OpenWindows
 
 if TYPE_CHECKING:
     from paneflow.query import Query

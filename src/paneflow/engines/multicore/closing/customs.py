@@ -6,12 +6,12 @@ import numpy as np
 import pyarrow as pa
 
 from paneflow.aggregates.operator import Array
+from paneflow.engines.live.replayed_steps import TYPES, step_through
 from paneflow.engines.multicore.closing import loops
 from paneflow.engines.multicore.closing.event_log import EventLog
 from paneflow.engines.multicore.closing.finders import ByKey
-from paneflow.engines.multicore.closing.key_state import Grown, KeyState
-from paneflow.engines.multicore.front import Events
-from paneflow.slicing.live_steps import TYPES, step_through
+from paneflow.engines.multicore.intake.front import Events
+from paneflow.engines.multicore.stores.growing import Grown, KeyState
 from paneflow.slicing.ordering import stable_order
 from paneflow.windows import Custom
 

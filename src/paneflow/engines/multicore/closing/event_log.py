@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -20,53 +19,15 @@ import pyarrow as pa
 
 from paneflow.aggregates.operator import Array
 from paneflow.compiling import compiled
-from paneflow.engines.multicore.closing.key_state import Grown, KeyState
 from paneflow.engines.multicore.contract import Batch
+from paneflow.engines.multicore.stores.growing import Grown, KeyState
+from paneflow.engines.multicore.stores.joined_batches import JoinedBatches
 
 PIECE = 4096
 """Events of a batch that is joined with others no more."""
 SPARE = 2**14
 """Slots that may be in vain, however few events are needed."""
 NOTHING = -1
-
-
-@dataclass(frozen=True)
-class Pieces:
-    """Batches of events that stand side by side, and the slots that they begin at."""
-
-    starts: list[int]
-    batches: list[pa.RecordBatch]
-
-    def gather(self, slots: Array) -> pa.RecordBatch:
-        """The events in some slots, which grow."""
-        taken = []
-        at = 0
-        while at < len(slots):
-            k = bisect_right(self.starts, int(slots[at])) - 1
-            start, batch = self.starts[k], self.batches[k]
-            to = int(np.searchsorted(slots, start + batch.num_rows))
-            mine = slots[at:to] - start
-            if len(mine) == mine[-1] - mine[0] + 1:
-                taken.append(batch.slice(int(mine[0]), len(mine)))
-            else:
-                taken.append(batch.take(pa.array(mine)))
-            at = to
-        return taken[0] if len(taken) == 1 else pa.concat_batches(taken)
-
-    def join(self, longest: int) -> None:
-        """Let there be few batches, of some length at most."""
-        while len(self.batches) > 1:
-            before, last = self.batches[-2:]
-            if before.num_rows + last.num_rows > longest or before.num_rows >= 2 * last.num_rows:
-                return
-            self.batches[-2:] = [pa.concat_batches([before, last])]
-            self.starts.pop()
-
-    def cut(self, end: int) -> None:
-        """Drop what begins at a slot or behind it."""
-        while self.starts and self.starts[-1] >= end:
-            self.starts.pop()
-            self.batches.pop()
 
 
 class Slots(Protocol):
@@ -89,7 +50,7 @@ class EventLog:
         self._t, self._clock, self._key, self._next = (Grown() for _ in range(4))
         self._order: Grown | None = None
         self._last = KeyState(NOTHING)
-        self._pieces = Pieces([], [])
+        self._pieces = JoinedBatches([], [])
         self._settled = self._live = 0
         self.behind: Array = np.empty(0, np.int64)
         """The slots of stragglers."""
@@ -157,11 +118,11 @@ class EventLog:
             slots = slots[(t < end) if start is None else (t >= start) & (t < end)]
         return slots
 
-    def lent(self, first: int, last: int) -> Pieces:
+    def lent(self, first: int, last: int) -> JoinedBatches:
         """The events from one slot to another, to be read by any thread at any time."""
         starts, batches = self._pieces.starts, self._pieces.batches
         a, b = bisect_right(starts, first) - 1, bisect_right(starts, last)
-        return Pieces(starts[a:b], batches[a:b])
+        return JoinedBatches(starts[a:b], batches[a:b])
 
     def gather(self, slots: Array) -> pa.RecordBatch:
         """The events in some slots, which grow."""
@@ -193,7 +154,9 @@ class EventLog:
             needed |= user.needed()
         places = np.where(needed, np.cumsum(needed) - 1, NOTHING)
         live = np.flatnonzero(needed)
-        self._pieces = Pieces([0], [self.gather(live)]) if len(live) else Pieces([], [])
+        self._pieces = (
+            JoinedBatches([0], [self.gather(live)]) if len(live) else JoinedBatches([], [])
+        )
         following = self.next
         self._next.values[: self.end] = np.where(following == NOTHING, NOTHING, places[following])
         for column in (self._t, self._clock, self._key, self._next, self._order):

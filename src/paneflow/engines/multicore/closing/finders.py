@@ -16,9 +16,10 @@ import pyarrow as pa
 from paneflow.aggregates.operator import Array
 from paneflow.engines.multicore.closing import loops
 from paneflow.engines.multicore.closing.event_log import EventLog
-from paneflow.engines.multicore.closing.key_state import Grown, KeyState
-from paneflow.engines.multicore.closing.loops import FIRST, LAST, NEVER, NONE
-from paneflow.engines.multicore.front import Events
+from paneflow.engines.multicore.closing.loops import FIRST, LAST, NONE
+from paneflow.engines.multicore.intake.front import Events
+from paneflow.engines.multicore.stores.growing import Grown, KeyState
+from paneflow.engines.multicore.ticks import BEFORE_ALL
 from paneflow.slicing.bounds.by_growth import decreasing, given, measured
 from paneflow.slicing.bounds.by_mark import marked_events
 from paneflow.slicing.bounds.by_time import sliding
@@ -104,7 +105,7 @@ class ByTime(Finder):
 
     def __init__(self, label: int, window: Sliding, log: EventLog) -> None:
         super().__init__(label, window, log)
-        self._before = self._settled = NEVER
+        self._before = self._settled = BEFORE_ALL
 
     def take(self, events: Events, first: int) -> None:
         pass
@@ -116,7 +117,7 @@ class ByTime(Finder):
         )
         last = (watermark - offset - reach) // slide
         start = None
-        if before != NEVER:
+        if before != BEFORE_ALL:
             first = (before - offset - reach) // slide + 1
             if last < first:
                 return None
@@ -210,7 +211,7 @@ class ByKey(Finder):
 
     def reached(self, watermark: int) -> int:
         """The watermark closes windows by events before this time."""
-        return NEVER
+        return BEFORE_ALL
 
     def close(self, seen: int, key: Array, watermark: int, out: Array) -> int:
         """Close the windows of keys whose last event is from a slot on."""
@@ -275,7 +276,7 @@ class BySlideByTime(ByKey):
     window: SlideByTime
 
     def __init__(self, label: int, window: SlideByTime, log: EventLog) -> None:
-        super().__init__(label, window, log, NEVER)
+        super().__init__(label, window, log, BEFORE_ALL)
         self._bounds = (window.slide.value, window.offset.value)
 
     def step(self, events: Events, first: int, out: Array) -> int:

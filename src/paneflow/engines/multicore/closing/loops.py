@@ -13,12 +13,11 @@ Row `FIRST` of a state is the first slot that a later window of the key may need
 from __future__ import annotations
 
 from paneflow.compiling import compiled, helper
+from paneflow.engines.multicore.ticks import BEFORE_ALL
 from paneflow.slicing.bounds.by_growth import beyond
 
 NONE = -1
 """No slot."""
-NEVER = -(2**63)
-"""No time, or no number of a window."""
 FIRST, SEQ, EVENTS, LAST = range(4)
 """Of all states: the first slot needed, the number of the next window, the events from the first
 slot on, and the slot of the key's last event."""
@@ -94,7 +93,7 @@ def slide_by_time(first, key, t, following, state, out, size, slide, offset):  #
         k, slot = key[i], first + i
         number = (t[slot] - offset) // slide
         pending = state[PENDING, k]
-        if pending != NEVER and pending != number:
+        if pending != BEFORE_ALL and pending != number:
             found = _emit(out, found, k, pending, state[FIRST, k], state[EVENTS, k])
         state[PENDING, k] = number
         if state[FIRST, k] == NONE:
@@ -113,9 +112,9 @@ def pass_boundaries(seen, key, state, out):  # type: ignore[no-untyped-def]
     found = 0
     for slot in range(seen, len(key)):
         k = key[slot]
-        if state[LAST, k] == slot and state[PENDING, k] != NEVER:
+        if state[LAST, k] == slot and state[PENDING, k] != BEFORE_ALL:
             found = _emit(out, found, k, state[PENDING, k], state[FIRST, k], state[EVENTS, k])
-            state[PENDING, k] = NEVER
+            state[PENDING, k] = BEFORE_ALL
     return found
 
 
@@ -125,9 +124,9 @@ def session(first, key, t, state, out, gap):  # type: ignore[no-untyped-def]
     found = 0
     for i in range(len(key)):
         k, slot = key[i], first + i
-        if state[EARLIEST, k] != NEVER and t[slot] - state[LATEST, k] > gap:
+        if state[EARLIEST, k] != BEFORE_ALL and t[slot] - state[LATEST, k] > gap:
             found = _end_session(state, out, found, k)
-        if state[EARLIEST, k] == NEVER:
+        if state[EARLIEST, k] == BEFORE_ALL:
             state[EARLIEST, k] = t[slot]
             state[LATEST, k] = t[slot]
         if state[FIRST, k] == NONE:
@@ -145,8 +144,8 @@ def _end_session(state, out, found, k):  # type: ignore[no-untyped-def]
     state[FIRST, k] = NONE
     state[LAST, k] = NONE
     state[EVENTS, k] = 0
-    state[EARLIEST, k] = NEVER
-    state[LATEST, k] = NEVER
+    state[EARLIEST, k] = BEFORE_ALL
+    state[LATEST, k] = BEFORE_ALL
     return found
 
 
@@ -166,7 +165,7 @@ def end_sessions(keys, state, out, gap, watermark):  # type: ignore[no-untyped-d
     """Sessions of some keys that the watermark has ended."""
     found = 0
     for k in keys:
-        if state[EARLIEST, k] != NEVER and state[LATEST, k] + gap < watermark:
+        if state[EARLIEST, k] != BEFORE_ALL and state[LATEST, k] + gap < watermark:
             found = _end_session(state, out, found, k)
     return found
 

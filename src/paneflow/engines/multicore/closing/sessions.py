@@ -15,8 +15,9 @@ from paneflow.aggregates.operator import Array
 from paneflow.engines.multicore.closing import loops
 from paneflow.engines.multicore.closing.event_log import EventLog
 from paneflow.engines.multicore.closing.finders import ByKey, Extents
-from paneflow.engines.multicore.closing.loops import EARLIEST, LATEST, NEVER, SEQ
-from paneflow.engines.multicore.front import Events
+from paneflow.engines.multicore.closing.loops import EARLIEST, LATEST, SEQ
+from paneflow.engines.multicore.intake.front import Events
+from paneflow.engines.multicore.ticks import BEFORE_ALL
 from paneflow.windows import Session
 
 Joined = dict[tuple[int, int], list[int]]
@@ -29,9 +30,9 @@ class BySession(ByKey):
     window: Session
 
     def __init__(self, label: int, window: Session, log: EventLog) -> None:
-        super().__init__(label, window, log, NEVER, NEVER)
+        super().__init__(label, window, log, BEFORE_ALL, BEFORE_ALL)
         self._gap = window.gap.value
-        self._before = NEVER
+        self._before = BEFORE_ALL
         self._joined: Joined = {}
         self._due: list[tuple[int, int]] = []
         """When stragglers end their sessions, and their keys: a heap."""
@@ -59,7 +60,7 @@ class BySession(ByKey):
         # The latest first: one that came before them may be in their session only with them.
         for at in range(len(events) - 1, -1, -1):
             slot, k, t = first + at, int(events.key[at]), int(events.t[at])
-            if earliest[k] == NEVER:
+            if earliest[k] == BEFORE_ALL:
                 if t + self._gap < self._before:
                     continue
                 earliest[k] = latest[k] = t

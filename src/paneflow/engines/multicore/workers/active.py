@@ -19,10 +19,10 @@ from paneflow.aggregates.aggregate import Kinds
 from paneflow.aggregates.operator import Array
 from paneflow.compiling import compiled
 from paneflow.engines.multicore.contract import Pauses, Rows
-from paneflow.engines.multicore.front import Events
-from paneflow.engines.multicore.ring import Ring
-from paneflow.engines.multicore.single import OpenStream
-from paneflow.engines.multicore.unit import Crew, Unit
+from paneflow.engines.multicore.intake.front import Events
+from paneflow.engines.multicore.one_worker.single import OpenStream
+from paneflow.engines.multicore.threads.ring import Ring
+from paneflow.engines.multicore.threads.unit import Crew, Unit
 from paneflow.engines.multicore.workers.farm import UNDER_WAY, Farm, Gathering, refused_window
 from paneflow.windows import Count, Duration, Punctuation, Sliding, Window, WindowClass
 

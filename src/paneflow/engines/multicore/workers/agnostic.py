@@ -24,14 +24,15 @@ import pyarrow as pa
 
 from paneflow.aggregates.aggregate import Kinds
 from paneflow.aggregates.operator import Array
-from paneflow.engines.multicore.closing.event_log import EventLog, Pieces
+from paneflow.engines.multicore.closing.event_log import EventLog
 from paneflow.engines.multicore.closing.finders import Extents
 from paneflow.engines.multicore.closing.opening import finders
 from paneflow.engines.multicore.contract import Pauses, Result, Rows
-from paneflow.engines.multicore.front import Events
-from paneflow.engines.multicore.passing import NEVER
-from paneflow.engines.multicore.ring import Ring
-from paneflow.engines.multicore.unit import Crew, Unit
+from paneflow.engines.multicore.intake.front import Events
+from paneflow.engines.multicore.stores.joined_batches import JoinedBatches
+from paneflow.engines.multicore.threads.ring import Ring
+from paneflow.engines.multicore.threads.unit import Crew, Unit
+from paneflow.engines.multicore.ticks import BEFORE_ALL
 from paneflow.engines.multicore.workers.farm import Farm, Gathering, refused_window
 from paneflow.windows import tumbling
 
@@ -56,7 +57,7 @@ class Descriptor:
 
     seq: int
     windows: Extents
-    pieces: Pieces
+    pieces: JoinedBatches
     arrived: float
 
 
@@ -142,7 +143,7 @@ class AgnosticWorker(Unit):
             windows.end,
             {name: Result(_array(answer.column(name)), None) for name in self._whole.aggregates},
             given.arrived,
-            NEVER,
+            BEFORE_ALL,
         )
 
 

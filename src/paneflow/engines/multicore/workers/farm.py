@@ -15,11 +15,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from paneflow.aggregates.aggregate import Kinds
+from paneflow.engines.multicore.completeness import Completeness, no_rows
 from paneflow.engines.multicore.contract import Batch, Rows
-from paneflow.engines.multicore.crewed import Crewed
-from paneflow.engines.multicore.front import Events
-from paneflow.engines.multicore.passing import FOREVER, NEVER, Passing, no_rows
-from paneflow.engines.multicore.unit import Crew
+from paneflow.engines.multicore.intake.front import Events
+from paneflow.engines.multicore.threads.crewed import Crewed
+from paneflow.engines.multicore.threads.unit import Crew
+from paneflow.engines.multicore.ticks import BEFORE_ALL, END_OF_STREAM
 from paneflow.errors import UnsupportedError
 from paneflow.windows import Custom
 
@@ -75,7 +76,7 @@ class Gathering:
                 message = self._messages.popleft()
                 self._first += 1
                 crew.output.extend([*message.rows, no_rows(message.arrived, message.passed)])
-                if message.passed == FOREVER:
+                if message.passed == END_OF_STREAM:
                     crew.finished = True
             broken = crew.broken(self._first)
         if broken:
@@ -92,9 +93,9 @@ class Farm(Crewed):
             raise UnsupportedError(f"strategy {self.name!r} refuses the query: {why}")
         self._crew = Crew(self.name)
         self._gathering = Gathering(self._crew)
-        self._passing = Passing(query)
+        self._passing = Completeness(query)
         self._arrived = time.perf_counter()
-        self._watermark = NEVER
+        self._watermark = BEFORE_ALL
 
     @abstractmethod
     def _emit(self, events: Events | None, watermark: int, passed: int) -> None:
@@ -105,7 +106,7 @@ class Farm(Crewed):
         self._await_room()
         self._arrived = batch.arrived
         self._passing.note(batch)
-        self._emit(batch, self._watermark, NEVER)
+        self._emit(batch, self._watermark, BEFORE_ALL)
 
     def advance(self, watermark: int) -> None:
         self._await_room()
@@ -122,7 +123,7 @@ class Farm(Crewed):
         return False
 
     def finish(self) -> None:
-        self.advance(FOREVER)
+        self.advance(END_OF_STREAM)
         self._await_end()
 
     def _await_room(self) -> None:

@@ -1,0 +1,119 @@
+"""Which strategy answers a stream, and why.
+
+A strategy asked for by name is used, or refused with its reason. For `auto`, one worker needs
+nobody to share with. With several, windows decide: time and count windows of partials with a
+fixed size are shared by panes; otherwise windows are dealt out whole, by the rule of figure 7 in
+Mencagli et al., "Harnessing Sliding-Window Execution Semantics for Parallel Stream Processing":
+windows whose bounds depend on later events can only be dealt out by an emitter that sees all of
+them (agnostic workers); where bounds are known as events come, workers can keep windows of their
+own (active workers).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from paneflow.aggregates.aggregate import Kinds
+from paneflow.engines.multicore.contract import Strategy
+from paneflow.engines.multicore.one_worker.single import Single
+from paneflow.engines.multicore.topologies.handshake import Handshake
+from paneflow.engines.multicore.topologies.hash_once import HashOnce
+from paneflow.engines.multicore.topologies.pane_line import PaneLine
+from paneflow.engines.multicore.topologies.pane_ring import PaneRing
+from paneflow.engines.multicore.topologies.round_robin import RoundRobin
+from paneflow.engines.multicore.topologies.round_robin_cyclic import RoundRobinCyclic
+from paneflow.engines.multicore.workers.active import Active
+from paneflow.engines.multicore.workers.agnostic import Agnostic
+from paneflow.errors import QueryError, UnsupportedError
+from paneflow.windows import WindowClass
+
+if TYPE_CHECKING:
+    from paneflow.query import Query
+
+BY_NAME: dict[str, type[Strategy]] = {
+    strategy.name: strategy
+    for strategy in (
+        Single,
+        Handshake,
+        RoundRobin,
+        HashOnce,
+        RoundRobinCyclic,
+        PaneRing,
+        PaneLine,
+        Active,
+        Agnostic,
+    )
+}
+
+ONE_WORKER = "one worker: the thread that puts events in order makes slices and windows too"
+
+
+@dataclass(frozen=True)
+class StreamPlan:
+    """How a stream is answered. Printing it shows the reasons."""
+
+    strategy: str
+    workers: int
+    reasons: tuple[str, ...]
+
+    def __str__(self) -> str:
+        lines = [f"strategy: {self.strategy}", f"workers: {self.workers}", "because:"]
+        return "\n".join([*lines, *(f"  - {reason}" for reason in self.reasons)])
+
+
+def choose(
+    query: Query, kinds: Kinds, workers: int, strategy: str
+) -> tuple[type[Strategy], StreamPlan]:
+    """The strategy to answer with, and the reasons; refused if it cannot serve the query."""
+    if not isinstance(strategy, str) or strategy not in ("auto", *BY_NAME):
+        raise QueryError(
+            f"strategy={strategy!r} is not known: choose 'auto', {', '.join(map(repr, BY_NAME))}"
+        )
+    if strategy != "auto":
+        found = BY_NAME[strategy]
+        why = found.refuses(query, kinds)
+        if why is not None:
+            raise UnsupportedError(f"strategy={strategy!r} cannot answer this query: {why}")
+        asked = f"strategy={strategy!r} was asked for"
+        if found is Single:
+            return Single, StreamPlan(Single.name, 1, (asked, ONE_WORKER))
+        return found, StreamPlan(strategy, workers, (asked,))
+    if workers == 1:
+        return Single, StreamPlan(Single.name, 1, (ONE_WORKER,))
+    shared = BY_NAME["pane_line"]
+    why = shared.refuses(query, kinds)
+    if why is None:
+        reason = "windows are made of panes with partials of a fixed size, which workers share"
+        return shared, StreamPlan(shared.name, workers, (reason,))
+    name, reason = worker_model(query)
+    model = BY_NAME[name]
+    reasons = (f"not by panes: {why}", reason)
+    why = model.refuses(query, kinds)
+    if why is None:
+        return model, StreamPlan(name, workers, reasons)
+    return Single, StreamPlan(Single.name, 1, (*reasons, f"not by {name} workers: {why}"))
+
+
+def worker_model(query: Query) -> tuple[str, str]:
+    """Figure 7: which worker model deals out whole windows, and why."""
+    aware = {
+        label: window
+        for label, window in query.windows.items()
+        if window.window_class is WindowClass.FCA
+    }
+    if aware:
+        label, window = next(iter(aware.items()))
+        return "agnostic", (
+            f"window {label!r} ({window}) is forward-context aware: only an emitter that sees "
+            f"all events can tell where it begins and ends"
+        )
+    return "active", (
+        "all windows are forward-context free: it is known as events come which windows they "
+        "join, so each worker keeps windows of its own"
+    )
+
+
+def without_partial(query: Query) -> Query:
+    """The query without incomplete windows: rows that end long ago could not come in order."""
+    return query.with_windows({label: w.without_partial() for label, w in query.windows.items()})

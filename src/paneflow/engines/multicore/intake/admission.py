@@ -1,0 +1,253 @@
+"""What may enter a stream: a batch is checked as a whole before any of it is taken.
+
+The first batch says which types the columns have; later ones must have the same, or types that
+can become the same without loss. Events without a time are left out and counted, as every stream
+does; a bad value is refused with the batch it came in, and nothing of the batch is kept.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from paneflow.aggregates.counting import count
+from paneflow.aggregates.values import Kind, kind_of, plain_type, sortable_type
+from paneflow.engines.multicore.threads.interrupts import put_off
+from paneflow.engines.multicore.threads.short_loops import Loop
+from paneflow.errors import InputError
+from paneflow.slicing.columns import numbers_of, one_chunk
+from paneflow.slicing.times import FARTHEST, read_times, time_type
+from paneflow.tables import to_arrow
+from paneflow.windows import Custom, Delta
+
+if TYPE_CHECKING:
+    from paneflow.query import Query
+
+
+class Admitted(NamedTuple):
+    """What was let in of a batch."""
+
+    batch: pa.RecordBatch | None
+    places: list[int] | None
+    """Where the query's columns are among those of the batch; None: it has no others.
+
+    Arrow lets other threads run while it selects columns. A push would wait for them, so columns
+    are selected later."""
+    timeless: int
+    """Events that had no time, and were left out."""
+    latest: int = 0
+    """The largest time."""
+
+
+class Admission:
+    """Turns batches of every kind into record batches that have the query's columns."""
+
+    def __init__(self, query: Query) -> None:
+        self._query = query
+        self.schema: pa.Schema | None = None
+        """The query's columns, as the first batch had them; the time comes first.
+
+        Views of text are held as plain text, which Arrow can take values from."""
+        self._rows: pa.Schema | None = None
+        """The columns of rows, if views are among them."""
+        self._layouts: dict[int, tuple[pa.Schema, list[int] | None]] = {}
+        """For each source the columns of its last batch, and where the query's are among them.
+
+        None: they are the query's columns and nothing else."""
+        self._learning = threading.Lock()
+        self._in_ticks = False
+        """Whether times come as they are kept."""
+        self._met: set[int] = set()
+        """How NumPy lays out the times that have come: for each there is a kernel."""
+        self._growing: list[int] = []
+        self._wide: list[int] = []
+
+    def admit(self, batch: Any, source: int) -> Admitted:
+        """A batch without events that have no time."""
+        if not isinstance(batch, (pa.RecordBatch, pa.Table)):
+            batch = to_arrow(batch, self._query.columns)[0]
+        if batch.num_rows == 0:  # its types may be anything
+            return Admitted(None, None, 0)
+        given, places = self._layouts.get(source, (None, None))
+        if given is None or not batch.schema.equals(given):
+            with put_off, self._learning:
+                return self._unusual(batch, source)
+        if isinstance(batch, pa.Table):
+            columns = range(batch.num_columns) if places is None else places
+            arrays = [one_chunk(batch.column(place)) for place in columns]
+            return self._checked(pa.RecordBatch.from_arrays(arrays, schema=self.schema), None)
+        return self._checked(batch, places)
+
+    def _unusual(self, batch: Any, source: int) -> Admitted:
+        """A batch whose columns are not known yet, or not as they were."""
+        given = batch.schema
+        self._query.check(given)
+        names = self._query.columns
+        types = {name: given.field(name).type for name in names}
+        # A key of nothing but nulls is one; a value of which nothing is known counts as a float.
+        types |= {
+            n: plain_type(t)
+            for n, t in types.items()
+            if not pa.types.is_null(t) or n not in self._query.key
+        }
+        plain = pa.schema([(name, sortable_type(type_)) for name, type_ in types.items()])
+        known = self.schema
+        if known is None:
+            _probe(self._query, plain)
+            rows = self._query.result_schema(pa.schema(types))
+            self._rows = None if rows.equals(self._query.result_schema(plain)) else rows
+        wanted = plain if known is None else known
+        arrays = [
+            _cast(batch.column(name), plain.field(name).type, wanted.field(name).type, name)
+            for name in names
+        ]
+        self._note(wanted)
+        admitted = self._checked(pa.RecordBatch.from_arrays(arrays, schema=wanted), None)
+        self.schema = wanted
+        places = [given.get_field_index(name) for name in names]
+        # Columns that may not be null are of another type for Arrow, but not for us.
+        if pa.schema([given.field(place) for place in places]).equals(wanted):
+            self._layouts[source] = (given, None if given.names == wanted.names else places)
+        return admitted
+
+    def as_given(self, rows: pa.Table) -> pa.Table:
+        """Rows in the types in which their columns were pushed."""
+        return rows if self._rows is None else rows.cast(self._rows)
+
+    def _note(self, schema: pa.Schema) -> None:
+        """Which columns need a look at their values, and of what kind the time is."""
+        names = self._query.columns
+        growing = {w.column for w in self._query.windows.values() if isinstance(w, Delta)}
+        read = {c for a in self._query.aggregates.values() for c in a.columns}
+        time = schema.field(self._query.time).type
+        self._in_ticks = time == time_type(time, self._query.time).type
+        self._growing = [k for k, name in enumerate(names) if name in growing]
+        self._wide = [
+            k
+            for k, name in enumerate(names)
+            if name in read | growing and schema.field(name).type == pa.uint64()
+        ]
+
+    def _checked(self, batch: pa.RecordBatch, places: list[int] | None) -> Admitted:
+        place = 0 if places is None else places[0]
+        times = batch.column(place)
+        timeless = times.null_count
+        if timeless:
+            batch = batch.filter(times.is_valid())
+            times = batch.column(place)
+        latest = self._latest(times) if len(times) else 0
+        for k in self._growing:
+            column = batch.column(k if places is None else places[k])
+            _check_growing(column, self._query.columns[k])
+        for k in self._wide:
+            column = batch.column(k if places is None else places[k])
+            _check_wide(column, self._query.columns[k])
+        return Admitted(batch, places, timeless, latest)
+
+    def _latest(self, times: pa.Array) -> int:
+        """The largest time; an error if one is too far from zero."""
+        if self._in_ticks:
+            ticks = numbers_of(times)
+            layout = ticks.flags.num
+            if layout in self._met:
+                latest = int(_latest(len(ticks), ticks, FARTHEST))
+            else:
+                with put_off:  # a kernel may be compiled
+                    latest = int(_latest(len(ticks), ticks, FARTHEST))
+                    self._met.add(layout)
+            if latest <= FARTHEST:
+                return latest
+        with put_off:
+            values, _ = read_times(pa.table({self._query.time: times}), self._query.time)
+        return int(values.max())
+
+
+def _cast(
+    column: pa.ChunkedArray | pa.Array, given: pa.DataType, wanted: pa.DataType, name: str
+) -> pa.Array:
+    array = one_chunk(column) if isinstance(column, pa.ChunkedArray) else column
+    if array.type == wanted:
+        return array
+    if array.null_count < len(array) and given != wanted:
+        kinds = kind_of(given, name), kind_of(wanted, name)
+        if kinds[0] is not kinds[1] and not all(kind.numeric for kind in kinds):
+            raise _other_type(name, given, wanted)
+    try:
+        return array.cast(wanted)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise _other_type(name, given, wanted) from None
+
+
+def _other_type(name: str, given: pa.DataType, wanted: pa.DataType) -> InputError:
+    return InputError(
+        f"column {name!r} had type {wanted} when the stream began, and now has {given}, which "
+        f"cannot become {wanted} without loss: cast it before it is pushed"
+    )
+
+
+def _probe(query: Query, schema: pa.Schema) -> None:
+    """Let the windows look at the types of their columns, by one event of zeros.
+
+    What only a user's `step` reads is null, so that it is not shown an event that never was.
+    """
+    own = {c for w in query.windows.values() if isinstance(w, Custom) for c in w.columns}
+    own -= {c for w in query.windows.values() if not isinstance(w, Custom) for c in w.columns}
+    read = dict.fromkeys(c for window in query.windows.values() for c in window.columns)
+    if not read:
+        return
+    shown = pa.schema([schema.field(name) for name in dict.fromkeys([query.time, *read])])
+    event = pa.table(
+        [
+            pa.nulls(1, f.type)
+            if f.name in own
+            else pa.array([0]).cast(pa.int32()).cast(_castable(f.type)).cast(f.type)
+            if kind_of(f.type, f.name) is not Kind.TEXT
+            else pa.array([""]).cast(f.type)
+            for f in shown
+        ],
+        schema=shown,
+    )
+    type(query)(query.windows, {"n": count()}, None, query.time).over(event)
+
+
+def _castable(type_: pa.DataType) -> pa.DataType:
+    """What a small integer must first become to be cast to a type."""
+    if pa.types.is_temporal(type_):
+        return pa.int32() if type_.bit_width == 32 else pa.int64()
+    return type_
+
+
+def _check_growing(column: pa.Array, name: str) -> None:
+    """Refuse what a delta window can make nothing of."""
+    missing = column.null_count
+    if pa.types.is_floating(column.type):
+        missing += pc.sum(pc.is_nan(column)).as_py() or 0
+    if missing:
+        raise InputError(
+            f"column {name!r} of a delta window is null or NaN in {missing} of {len(column)} "
+            f"events: a delta window needs a value in every event; drop those or fill them in"
+        )
+
+
+def _check_wide(column: pa.Array, name: str) -> None:
+    try:
+        column.cast(pa.int64())
+    except pa.ArrowInvalid:
+        raise InputError(
+            f"column {name!r} of type {column.type} holds values that do not fit into int64: "
+            f"cast it to float64 first"
+        ) from None
+
+
+@Loop
+def _latest(times, farthest):  # type: ignore[no-untyped-def]
+    """The largest time; if one is too far from zero, something beyond the farthest."""
+    far = 0
+    latest = -farthest
+    for t in times:
+        far += (t < -farthest) | (t > farthest)  # without a branch, so that it is vectorised
+        latest = max(latest, t)
+    return latest if far == 0 else farthest + 1

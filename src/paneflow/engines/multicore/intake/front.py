@@ -1,0 +1,345 @@
+"""The front of a stream: everything that is about arrival happens here, once.
+
+Sources, lateness and order end here. What leaves are batches of events in total order (time,
+source, position in the source), all final: no later event will come before them. So whoever
+works on them, whatever the strategy, sees one stream in one order.
+
+The frontier of a source is the largest time it has shown. The watermark is the least frontier of
+the sources that have not ended, less the query's lateness. An event that comes when the watermark
+has passed it may still find a window open, and then leaves in a batch of stragglers; if it finds
+none it is late, and counted (`stragglers.py`). Either depends on what came before it, event by
+event, and not on how events were cut into batches.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from paneflow.aggregates.operator import Array
+from paneflow.aggregates.values import Kind, kind_of
+from paneflow.compiling import compiled
+from paneflow.engines.multicore.contract import Batch
+from paneflow.engines.multicore.intake.held_events import HeldEvents, SortedRun
+from paneflow.engines.multicore.intake.key_codes import KeyCodes
+from paneflow.engines.multicore.intake.stragglers import Stragglers
+from paneflow.engines.multicore.ticks import BEFORE_ALL, END_OF_STREAM
+from paneflow.errors import UnsupportedError
+from paneflow.slicing.columns import Column, Reader, numbers_of
+from paneflow.slicing.ordering import is_sorted
+from paneflow.slicing.times import time_type
+
+if TYPE_CHECKING:
+    from paneflow.query import Query
+
+
+class Arrival(NamedTuple):
+    """What one push brought, or that a source has ended."""
+
+    source: int
+    batch: pa.RecordBatch | None
+    """None if the source ends here."""
+    places: list[int] | None
+    """Where the query's columns are among those of the batch; None: it has no others."""
+    rows: int
+    arrived: float
+    due: bool
+    """Whether windows may have ended by it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Events(Batch):
+    """A batch that also has the events as they came, and its columns as aggregates read them.
+
+    `arrived` is when the first of the pushes that it was made of came by which windows may have
+    ended; if there is none, the first of them.
+    """
+
+    given: pa.RecordBatch
+    """The query's columns."""
+    read: dict[str, Column]
+    """All but the texts among the columns of windows and aggregates."""
+    keys: KeyCodes
+
+    @property
+    def table(self) -> pa.Table:
+        """The events as a table."""
+        return pa.Table.from_batches([self.given])
+
+    def chosen(self, mask: Array | None) -> Events:
+        """Some of the events; all of them (None) are not copied."""
+        if mask is None:
+            return self
+        read = {
+            name: replace(
+                column,
+                values=column.values[mask],
+                valid=None if column.valid is None else column.valid[mask],
+            )
+            for name, column in self.read.items()
+        }
+        return Events(
+            key=self.key[mask],
+            t=self.t[mask],
+            columns={name: column.values for name, column in read.items()},
+            valid={name: c.valid for name, c in read.items() if c.valid is not None},
+            arrived=self.arrived,
+            order=None if self.order is None else self.order[mask],
+            behind=self.behind,
+            given=self.given.filter(pa.array(mask)),
+            read=read,
+            keys=self.keys,
+        )
+
+    def between(self, start: int, end: int) -> Events:
+        """Some events that stand side by side, as views."""
+        if end - start == len(self):
+            return self
+        read = {
+            name: replace(
+                column,
+                values=column.values[start:end],
+                valid=None if column.valid is None else column.valid[start:end],
+            )
+            for name, column in self.read.items()
+        }
+        return replace(
+            self,
+            key=self.key[start:end],
+            t=self.t[start:end],
+            order=None if self.order is None else self.order[start:end],
+            columns={name: column.values for name, column in read.items()},
+            valid={name: c.valid for name, c in read.items() if c.valid is not None},
+            given=self.given.slice(start, end - start),
+            read=read,
+        )
+
+
+class Behind(NamedTuple):
+    """Events that came behind the watermark, and where it stood then."""
+
+    batch: pa.RecordBatch
+    t: Array
+    source: Array
+    limit: Array
+
+
+class Front:
+    """Puts what arrives in order, and lets go of what is final."""
+
+    def __init__(self, query: Query, schema: pa.Schema, sources: int) -> None:
+        self._query = query
+        self._single = sources == 1
+        self._lateness = query.lateness.value
+        self._moment = time_type(schema.field(query.time).type, query.time).type
+        self._frontiers = np.full(sources, BEFORE_ALL)
+        self._watermark = np.array([BEFORE_ALL])
+        self._held = HeldEvents()
+        read = [c for w in query.windows.values() for c in w.columns]
+        read += [c for a in query.aggregates.values() for c in a.columns]
+        types = {name: schema.field(name).type for name in read}
+        self._readers = {
+            name: (schema.get_field_index(name), Reader(type_, name))
+            for name, type_ in types.items()
+            if kind_of(type_, name) is not Kind.TEXT
+        }
+        self.keys = KeyCodes(query.key, schema)
+        self._stragglers = Stragglers(query, self._single)
+        told_apart = not self._single and self._stragglers.possible and _depends_on_order(query)
+        self._shift = (sources - 1).bit_length() if told_apart else None
+        """Bits that a source takes where time and source are one number."""
+        self._behind: list[Behind] = []
+        self.late = 0
+
+    @property
+    def watermark(self) -> int:
+        """An event before this time is let in only if a window is still open for it."""
+        return int(self._watermark[0])
+
+    @property
+    def held(self) -> int:
+        """Events that are waiting to become final."""
+        return len(self._held)
+
+    def take(self, arrivals: list[Arrival]) -> list[Events | int]:
+        """Let in what has arrived; what is to be fed now and which watermarks to tell, in turn."""
+        if not arrivals:
+            return []
+        before = self.watermark
+        fresh: list[Arrival] = []
+        for arrival in arrivals:
+            if arrival.batch is not None:
+                fresh.append(arrival)
+                continue
+            self._let_in(fresh)
+            fresh = []
+            self._frontiers[arrival.source] = END_OF_STREAM
+            least = int(self._frontiers.min())
+            if least > BEFORE_ALL:
+                wm = END_OF_STREAM if least == END_OF_STREAM else least - self._lateness
+                self._watermark[0] = max(self.watermark, wm)
+        self._let_in(fresh)
+        ending = next((a for a in arrivals if a.due), arrivals[0])
+        final = self._final(ending.arrived)
+        if self._behind:
+            return self._with_stragglers(final, ending.arrived, before)
+        if final is None:
+            return [self.watermark] if self.watermark > before else []
+        self._stragglers.note(final.key, final.t)
+        return [final, self.watermark]
+
+    def _with_stragglers(
+        self, final: Events | None, arrived: float, before: int
+    ) -> list[Events | int]:
+        """Final events, cut where stragglers among them must be fed."""
+        came, self._behind = self._behind, []
+        batch = pa.concat_batches([each.batch for each in came])
+        t, source, limit = (np.concatenate(each) for each in list(zip(*came, strict=True))[1:])
+        key = self.keys.encode(batch)
+        none = np.empty(0, np.int64)
+        known = (none, none) if final is None else (final.key, final.t)
+        groups = self._stragglers.grouped(key, t, limit, known, before)
+        self.late += groups.late
+        steps: list[Events | int] = []
+        fed = 0
+        fields = (t, groups.of) if self._single else (source, t, groups.of)
+        order = np.lexsort(fields)
+        starts = np.searchsorted(groups.of[order], np.arange(len(groups.cuts) + 1))
+        for k, (cut, feed, watermark) in enumerate(
+            zip(groups.cuts, groups.feeds, groups.watermarks, strict=True)
+        ):
+            if final is not None and cut > fed:
+                steps.append(final.between(fed, cut))
+            if watermark != BEFORE_ALL:
+                steps.append(int(watermark))
+            if final is not None and feed > cut:
+                steps.append(final.between(cut, feed))
+            fed = int(feed)
+            mine = order[starts[k] : starts[k + 1]]
+            of = source if self._single else source[mine]
+            run = SortedRun(batch.take(pa.array(mine)), t[mine], of)
+            steps.append(replace(self._read(run, key[mine], arrived), behind=True))
+        if final is not None and fed < len(final):
+            steps.append(final.between(fed, len(final)))
+        return [*steps, self.watermark] if steps or self.watermark > before else []
+
+    def _let_in(self, arrivals: list[Arrival]) -> None:
+        if not arrivals:
+            return
+        batch = _joined(arrivals)
+        t = self._times(batch.column(0))
+        if self._single:
+            source = np.zeros(0, np.int64)
+        else:
+            source = np.repeat([a.source for a in arrivals], [a.rows for a in arrivals])
+        if self._single and t[0] >= self.watermark and is_sorted(t):
+            self._frontiers[0] = max(self._frontiers[0], t[-1])
+            self._watermark[0] = max(self.watermark, int(self._frontiers[0]) - self._lateness)
+        else:
+            behind, limit = np.zeros(len(t), np.bool_), np.empty(len(t), np.int64)
+            _arrive(t, source, self._frontiers, self._watermark, self._lateness, behind, limit)
+            missed = int(np.count_nonzero(behind))
+            if missed and self._stragglers.possible:
+                of = source if self._single else source[behind]
+                self._behind.append(
+                    Behind(batch.filter(pa.array(behind)), t[behind], of, limit[behind])
+                )
+            elif missed:
+                self.late += missed
+            if missed:
+                batch, t = batch.filter(pa.array(~behind)), t[~behind]
+                source = source if self._single else source[~behind]
+        self._held.add(batch, t, source)
+
+    def _times(self, column: pa.Array) -> Array:
+        """Times in ticks."""
+        if column.type != self._moment:
+            column = column.cast(self._moment)
+        return numbers_of(column)
+
+    def _final(self, arrived: float) -> Events | None:
+        # Of one source nothing can come between events of one time; of several it can.
+        final = self._held.release(self.watermark + self._single)
+        if final is None:
+            return None
+        return self._read(final, self.keys.encode(final.batch), arrived)
+
+    def _read(self, run: SortedRun, key: Array, arrived: float) -> Events:
+        given = run.batch
+        read = {name: reader.read(given.column(at)) for name, (at, reader) in self._readers.items()}
+        return Events(
+            key=key,
+            t=run.t,
+            order=None if self._shift is None else self._ordered(run),
+            columns={name: column.values for name, column in read.items()},
+            valid={name: c.valid for name, c in read.items() if c.valid is not None},
+            arrived=arrived,
+            given=given,
+            read=read,
+            keys=self.keys,
+        )
+
+    def _ordered(self, run: SortedRun) -> Array:
+        """Time and source as one number."""
+        assert self._shift is not None
+        most = 2 ** (62 - self._shift)
+        if len(run) and max(-int(run.t[0]), int(run.t[-1])) >= most:
+            raise UnsupportedError(
+                f"times beyond {most} cannot be told apart by source in a stream of "
+                f"{len(self._frontiers)} sources with aggregates that depend on the order of "
+                f"events: use fewer sources, or a coarser unit of time"
+            )
+        order: Array = (run.t << self._shift) + run.source
+        return order
+
+
+def _depends_on_order(query: Query) -> bool:
+    """Whether some result depends on the order of events."""
+    laws = [aggregate.laws for aggregate in query.aggregates.values()]
+    return any(each.order_sensitive or not each.commutative for each in laws)
+
+
+def _joined(arrivals: list[Arrival]) -> pa.RecordBatch:
+    """The query's columns of all batches, one behind the other."""
+    batches: list[Any] = [a.batch for a in arrivals]
+    places = arrivals[0].places
+    if any(a.places is not places for a in arrivals) or _has_more(batches[0], places):
+        batches = [
+            b if a.places is None else b.select(a.places)
+            for a, b in zip(arrivals, batches, strict=True)
+        ]
+        places = None
+    joined = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+    return joined if places is None else joined.select(places)
+
+
+def _has_more(batch: pa.RecordBatch, places: list[int] | None) -> bool:
+    """Whether it has columns that nobody asked for, which would be joined in vain."""
+    return places is not None and len(places) < batch.num_columns
+
+
+@compiled
+def _arrive(t, source, frontiers, watermark, lateness, behind, limit):  # type: ignore[no-untyped-def]
+    """Move frontiers and watermark event by event, and mark what comes behind the watermark.
+
+    Of what does it is noted where the watermark stood.
+    """
+    single = len(frontiers) == 1
+    wm = watermark[0]
+    for i in range(len(t)):
+        if t[i] < wm:
+            behind[i] = True
+            limit[i] = wm
+            continue
+        s = 0 if single else source[i]
+        before = frontiers[s]
+        if t[i] > before:
+            frontiers[s] = t[i]
+            if before == BEFORE_ALL or before - lateness <= wm:
+                least = frontiers.min()
+                if least > BEFORE_ALL:
+                    wm = max(wm, least - lateness)
+    watermark[0] = wm

@@ -1,0 +1,117 @@
+"""Events that wait to become final, in sorted runs: what is held is not looked at again.
+
+What arrives is put in order by itself and becomes a run behind all others. Neighbouring runs are
+merged while the earlier is not twice as long as the later, so that there are few, and an event is
+moved about as often as its number of runs could be halved. Runs of some length are merged no
+further, which bounds what a single push may cost. What is final is cut from the front of the runs
+that have some of it, and only that is put in order.
+
+Events of one time and source stand in the order of arrival: runs do, each run is sorted stably,
+and only neighbours are merged.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from paneflow.aggregates.operator import Array
+from paneflow.compiling import compiled
+from paneflow.slicing.ordering import is_sorted, stable_order
+
+LONGEST = 2**16
+"""Events of the longest run that comes of merging."""
+
+
+@dataclass(frozen=True, eq=False)
+class SortedRun:
+    """Events in order of (time, source)."""
+
+    batch: pa.RecordBatch
+    t: Array
+    source: Array
+    """Empty if there is only one source."""
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+    def between(self, start: int, end: int) -> SortedRun:
+        """Some of them; nothing is copied."""
+        batch = self.batch.slice(start, end - start)
+        return SortedRun(batch, self.t[start:end], self.source[start:end])
+
+
+class HeldEvents:
+    """Takes events in any order, gives them in order of (time, source, arrival)."""
+
+    def __init__(self) -> None:
+        self._runs: list[SortedRun] = []
+        self.moved = 0
+        """Events that were put in order or copied, each time counted: what holding them cost."""
+
+    def __len__(self) -> int:
+        return sum(map(len, self._runs))
+
+    def add(self, batch: pa.RecordBatch, t: Array, source: Array) -> None:
+        """Hold some more."""
+        if len(t):
+            self._runs.append(self._sorted(SortedRun(batch, t, source)))
+
+    def release(self, until: int) -> SortedRun | None:
+        """All events before a time, which are held no longer; None if there are none."""
+        final, held = [], []
+        for run in self._runs:
+            if run.t[0] >= until:
+                held.append(run)
+                continue
+            cut = len(run)
+            if run.t[-1] >= until:
+                cut = int(np.searchsorted(run.t, until))
+                held.append(run.between(cut, len(run)))
+            final.append(run if cut == len(run) else run.between(0, cut))
+        self._runs = self._merged(held)
+        if len(final) > 1:
+            return self._sorted(_joined(final))
+        return final[0] if final else None
+
+    def _sorted(self, run: SortedRun) -> SortedRun:
+        if is_sorted(run.t) if len(run.source) == 0 else _in_order(run.t, run.source):
+            return run
+        self.moved += len(run)
+        order = stable_order([run.t, run.source] if len(run.source) else [run.t], len(run))
+        if order is None:
+            return run
+        source = run.source[order] if len(run.source) else run.source
+        return SortedRun(run.batch.take(pa.array(order)), run.t[order], source)
+
+    def _merged(self, given: list[SortedRun]) -> list[SortedRun]:
+        """The same events in few runs."""
+        runs: list[SortedRun] = []
+        for run in given:
+            last = run
+            while runs and len(runs[-1]) < min(2 * len(last), LONGEST - len(last)):
+                last = self._sorted(_joined([runs.pop(), last]))
+                self.moved += len(last)
+            runs.append(last)
+        return runs
+
+
+def _joined(runs: list[SortedRun]) -> SortedRun:
+    """Runs one behind the other."""
+    return SortedRun(
+        pa.concat_batches([run.batch for run in runs]),
+        np.concatenate([run.t for run in runs]),
+        np.concatenate([run.source for run in runs]),
+    )
+
+
+@compiled
+def _in_order(t, source):  # type: ignore[no-untyped-def]
+    for i in range(1, len(t)):
+        if t[i] < t[i - 1]:
+            return False
+        if t[i] == t[i - 1] and source[i] < source[i - 1]:
+            return False
+    return True

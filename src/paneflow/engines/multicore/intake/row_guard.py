@@ -1,0 +1,99 @@
+"""Refuses a leap of time in a stream that would make more rows final than there may be at once.
+
+One event may be in millions of windows, which close as time goes on, at the latest when the stream
+is finished. From one event to the next, a key closes no more windows than slides fit in between:
+that settles it for every stream that goes on evenly. Where it does not, keys are looked at. What
+is refused depends on the events alone, not on how many of them are worked on together.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from paneflow.aggregates.operator import Array
+from paneflow.engines.multicore.contract import Batch
+from paneflow.engines.multicore.ticks import BEFORE_ALL
+from paneflow.windows import Sliding
+from paneflow.windows.many_rows import RowCount, check_rows, overlap
+
+if TYPE_CHECKING:
+    from paneflow.query import Query
+
+WORTH_COUNTING = 100
+"""Windows to an event from which on a stream is watched: with fewer, rows are as many as keys."""
+
+
+class RowGuard:
+    """Knows when each key was seen last, and so how many of its windows can still be open."""
+
+    def __init__(self, query: Query, max_rows: int | None) -> None:
+        sliding = {n: w for n, w in query.windows.items() if isinstance(w, Sliding)}
+        self._windows = {n: w for n, w in sliding.items() if overlap(w) >= WORTH_COUNTING}
+        self._max_rows = max_rows
+        self._latest: Array = np.full(16, BEFORE_ALL)
+        """Each key's latest event."""
+        self._keys = self._events = 0
+        self._now = BEFORE_ALL
+
+    def feed(self, events: Batch) -> None:
+        """Refuse events if too much would close from one of them to the next."""
+        if not self._windows or self._max_rows is None or len(events) == 0:
+            return
+        t, key = events.t, events.key
+        since = self._now if self._keys else int(t[0])
+        most = max(self._keys, int(key.max()) + 1)
+        if self._most_per_key(int(t[-1]) - since) * most > self._max_rows:
+            keys = np.maximum(np.maximum.accumulate(key) + 1, self._keys)
+            closing = self._per_key(np.maximum(np.diff(t, prepend=since), 0))
+            done = 0
+            for leap in np.flatnonzero(closing > self._max_rows / keys).tolist():
+                self._note(key[done:leap], t[done:leap])
+                done = leap
+                self._look(int(t[leap]))
+            key, t = key[done:], t[done:]
+        self._note(key, t)
+
+    def advance(self, watermark: int) -> None:
+        """Refuse a watermark if too much would close between the last event and it."""
+        if not self._windows or self._max_rows is None or watermark <= self._now or not self._keys:
+            return
+        if self._most_per_key(watermark - self._now) * self._keys > self._max_rows:
+            self._look(watermark)
+
+    def _most_per_key(self, leap: int) -> int:
+        """The windows of one key that close while time goes on for so long, at most."""
+        leap = max(leap, 0)
+        return sum(min(leap, w.range.value) // w.slide.value + 1 for w in self._windows.values())
+
+    def _per_key(self, leaps: Array) -> Array:
+        """The same for many leaps."""
+        closing = np.zeros(len(leaps), np.int64)
+        for w in self._windows.values():
+            closing += np.minimum(leaps, w.range.value) // w.slide.value + 1
+        return closing
+
+    def _look(self, to: int) -> None:
+        """Count the windows of all keys that close when time goes on."""
+        latest = self._latest[: self._keys]
+        counts = {}
+        for label, window in self._windows.items():
+            ends = np.minimum(to, latest[latest > BEFORE_ALL] + window.range.value)
+            closing = np.where(ends > self._now, (ends - self._now) // window.slide.value + 1, 0)
+            counts[label] = int(closing.sum())
+        count = RowCount(counts, self._events, self._keys, exact=False)
+        check_rows(count, self._windows, self._max_rows)
+
+    def _note(self, key: Array, t: Array) -> None:
+        if len(key) == 0:
+            return
+        known = int(key.max()) + 1
+        if known > len(self._latest):
+            grown = np.full(2 * known, BEFORE_ALL)
+            grown[: len(self._latest)] = self._latest
+            self._latest = grown
+        np.maximum.at(self._latest, key, t)
+        self._keys = max(self._keys, known)
+        self._events += len(key)
+        self._now = max(self._now, int(t[-1]))

@@ -1,0 +1,217 @@
+"""Events that come behind the watermark: whether a window is still open for them, and when to join.
+
+A *straggler* is an event behind the watermark that has an open window: a time window that ends
+after the watermark, or a session that is open at it. Windows by positions, marks or growing values
+have none for it, because positions before the watermark are final. An event behind the watermark
+that has no open window is late.
+
+Which windows are open to an event depends on the watermark when it came, its *limit*, and many
+events come between two steps of a stream. So the final events of a step are cut: a group of
+stragglers is fed once everything before some watermark has been fed and windows that end by it
+have been given out. That watermark serves the whole group if no window that one of them could
+join ends between it and the limit of that one: groups are few, unless windows end all the time.
+Where all windows with a say are by time, a group is fed as late as that holds, behind further final
+events.
+
+Whether a session is open follows from the events of its key, so sessions are watched here: of each
+key the session that came last, and when the one before it ended.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from paneflow.aggregates.operator import Array
+from paneflow.compiling import pasted
+from paneflow.engines.multicore.threads.short_loops import Loop
+from paneflow.engines.multicore.ticks import AFTER_ALL, BEFORE_ALL
+from paneflow.windows import Session, Sliding
+
+if TYPE_CHECKING:
+    from paneflow.query import Query
+
+FIRST, LAST, ENDED = range(3)
+"""Of the last session of a key its first and its last time; the last time of the one before it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Stragglers that are fed together."""
+
+    of: Array
+    """For each event behind the watermark the number of its group; -1 if it is late for all."""
+    cuts: Array
+    """For each group, how many final events are fed before its watermark."""
+    feeds: Array
+    """For each group, how many final events are fed before it."""
+    watermarks: Array
+    """For each group the watermark that is told before it; `BEFORE_ALL`: the one before will do."""
+    late: int
+
+
+class Stragglers:
+    """Tells which events behind the watermark have an open window."""
+
+    def __init__(self, query: Query, single: bool) -> None:
+        """`single`: there is one source, so events of the watermark's own time are final too."""
+        windows = query.windows.values()
+        spans = [
+            (w.range.value, w.slide.value, w.offset.value)
+            for w in windows
+            if isinstance(w, Sliding)
+        ]
+        self._spans = np.array(spans, np.int64).reshape(-1, 3)
+        self._gaps = np.array([w.gap.value for w in windows if isinstance(w, Session)], np.int64)
+        self._by_position = not all(isinstance(w, Sliding | Session) for w in windows)
+        self._single = single
+        self._sessions = np.full((len(self._gaps), 3, 0), BEFORE_ALL)
+
+    @property
+    def possible(self) -> bool:
+        """Whether an event behind the watermark can have an open window at all."""
+        return len(self._spans) + len(self._gaps) > 0
+
+    def note(self, key: Array, t: Array) -> None:
+        """Watch the sessions of final events."""
+        if len(self._gaps):
+            self._make_room(key)
+            _watch(len(key) * len(self._gaps), key, t, 0, len(t), self._gaps, self._sessions)
+
+    def grouped(
+        self, key: Array, t: Array, limit: Array, final: tuple[Array, Array], settled: int
+    ) -> Groups:
+        """Sort out events behind the watermark, in the order in which they came.
+
+        `final` are keys and times of the events that the step makes final, `settled` is the
+        watermark before it.
+        """
+        self._make_room(key)
+        self._make_room(final[0])
+        of = np.empty(len(t), np.int64)
+        cuts, feeds, watermarks = (np.empty(len(t), np.int64) for _ in range(3))
+        groups, late = _sort_out(
+            len(t) + len(final[0]),
+            (key, t, limit),
+            (*final, self._single),
+            settled,
+            (self._spans, self._gaps, self._by_position),
+            self._sessions,
+            of,
+            (cuts, feeds, watermarks),
+        )
+        return Groups(of, cuts[:groups], feeds[:groups], watermarks[:groups], late)
+
+    def _make_room(self, key: Array) -> None:
+        more = int(key.max(initial=-1)) + 1 - self._sessions.shape[2]
+        if len(self._gaps) and more > 0:
+            room = np.full((len(self._gaps), 3, max(more, self._sessions.shape[2])), BEFORE_ALL)
+            self._sessions = np.concatenate([self._sessions, room], axis=2)
+
+
+@pasted
+def _follow(key, t, gaps, sessions):  # type: ignore[no-untyped-def]
+    """A final event follows all others."""
+    for g in range(len(gaps)):
+        mine = sessions[g, :, key]
+        if mine[LAST] == BEFORE_ALL or t - mine[LAST] > gaps[g]:
+            mine[ENDED] = mine[LAST]
+            mine[FIRST] = t
+        mine[LAST] = t
+
+
+@Loop
+def _watch(key, t, start, end, gaps, sessions):  # type: ignore[no-untyped-def]
+    for i in range(start, end):
+        _follow(key[i], t[i], gaps, sessions)
+
+
+@pasted
+def _next_end(t, settled, spans):  # type: ignore[no-untyped-def]
+    """When the next of an event's windows ends, behind a watermark."""
+    soonest = AFTER_ALL
+    for w in range(len(spans)):
+        reach, slide, offset = spans[w]
+        last_end = offset + (t - offset) // slide * slide + reach
+        end = offset + reach + ((max(settled, t) - offset - reach) // slide + 1) * slide
+        if end <= last_end:
+            soonest = min(soonest, end)
+    return soonest
+
+
+@Loop
+def _sort_out(behind, final, settled, windows, sessions, of, made):  # type: ignore[no-untyped-def]
+    """Number the groups; how many there are, and how many events are late."""
+    key, t, limit = behind
+    final_key, final_t, single = final
+    spans, gaps, by_position = windows
+    cuts, feeds, watermarks = made
+    fed, groups, late = 0, 0, 0
+    by_time = len(gaps) == 0
+    soonest = AFTER_ALL
+    alone = True
+    for i in range(len(t)):
+        now, k = limit[i], key[i]
+        while fed < len(final_t) and final_t[fed] < now + single:
+            _follow(final_key[fed], final_t[fed], gaps, sessions)
+            fed += 1
+        some, joins, between = by_position, False, settled == BEFORE_ALL
+        between |= (not by_time and t[i] >= settled) or (by_time and soonest <= now)
+        for w in range(len(spans)):
+            reach, slide, offset = spans[w]
+            last_end = offset + (t[i] - offset) // slide * slide + reach
+            if last_end <= t[i]:
+                continue  # in a gap between windows
+            some = True
+            joins |= last_end > now
+            # The last of the windows with this event that has ended, if any has.
+            ended = min(last_end, offset + reach + (now - offset - reach) // slide * slide)
+            between |= ended > max(settled, t[i])
+        missed = False
+        for g in range(len(gaps)):
+            some = True
+            mine = sessions[g, :, k]
+            is_open = mine[LAST] != BEFORE_ALL and mine[LAST] + gaps[g] >= now
+            within = t[i] + gaps[g] >= now or (is_open and t[i] >= mine[FIRST] - gaps[g])
+            joins |= within
+            missed |= not within
+            over = mine[ENDED] if is_open else mine[LAST]
+            between |= over != BEFORE_ALL and over + gaps[g] >= settled
+            between |= not within and t[i] + gaps[g] >= settled
+        if not joins:
+            late += some
+            of[i] = -1
+            continue
+        for g in range(len(gaps)):
+            mine = sessions[g, :, k]
+            is_open = mine[LAST] != BEFORE_ALL and mine[LAST] + gaps[g] >= now
+            if is_open and (t[i] + gaps[g] >= now or t[i] >= mine[FIRST] - gaps[g]):
+                mine[FIRST] = min(mine[FIRST], t[i])
+                mine[LAST] = max(mine[LAST], t[i])
+            elif t[i] + gaps[g] >= now:
+                mine[ENDED] = mine[LAST]
+                mine[FIRST] = t[i]
+                mine[LAST] = t[i]
+        # One that a session is closed to goes alone: another might seem to lead it into the
+        # next session.
+        if between or alone or missed:
+            cuts[groups] = feeds[groups - 1] if groups else 0
+            watermarks[groups] = BEFORE_ALL
+            if between:
+                settled = now
+                soonest = AFTER_ALL
+                cuts[groups] = fed
+                watermarks[groups] = now
+            feeds[groups] = cuts[groups]
+            groups += 1
+        if by_time:
+            soonest = min(soonest, _next_end(t[i], settled, spans))
+            feeds[groups - 1] = fed
+        alone = missed
+        of[i] = groups - 1
+    while fed < len(final_t):
+        _follow(final_key[fed], final_t[fed], gaps, sessions)
+        fed += 1
+    return groups, late

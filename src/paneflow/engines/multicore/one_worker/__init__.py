@@ -1,0 +1,1 @@
+"""Everything in one thread: windows from slices, from sessions, and from events."""

@@ -1,0 +1,93 @@
+"""The last steps of a stream, to be done again by one worker should several fail.
+
+Several workers fail in the middle of a message, in which many windows may end: some units have
+worked on it, some in part, others not at all. One worker can go back, and answers up to the very
+event or window that fails. So where users' functions may fail, what came is kept as long as windows
+are open that it may be in: as references, and so much and no more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import deque
+from typing import TYPE_CHECKING
+
+from paneflow.aggregates.aggregate import Kinds
+from paneflow.aggregates.defined import Defined
+from paneflow.aggregates.sequences import Applied
+from paneflow.engines.multicore.contract import Rows
+from paneflow.engines.multicore.intake.front import Events
+from paneflow.engines.multicore.one_worker.single import Single
+from paneflow.engines.multicore.ticks import BEFORE_ALL
+from paneflow.windows import Sliding
+
+if TYPE_CHECKING:
+    from paneflow.query import Query
+
+MOST_KEPT = 2**20
+"""Events: some tens of megabytes."""
+
+
+def may_fail(query: Query) -> bool:
+    """Whether users' functions are called."""
+    return any(isinstance(a, Defined | Applied) for a in query.aggregates.values())
+
+
+class LastSteps:
+    """Events and watermarks, as they were given to a strategy."""
+
+    def __init__(self, query: Query, kinds: Kinds) -> None:
+        self._query = query
+        self._kinds = kinds
+        windows = query.windows.values()
+        ranges = [w.range.value for w in windows if isinstance(w, Sliding)]
+        self._reach = max(ranges) if len(ranges) == len(windows) else None
+        """How long before its end a window begins, at most, if that is known."""
+        self._steps: deque[Events | int] = deque()
+        self._kept = 0
+        self._dropped = BEFORE_ALL
+        """The latest time among events that are kept no longer."""
+        self.ending = False
+        """Whether all windows are to close behind the last step."""
+
+    def add(self, step: Events | int, passed: int) -> None:
+        """Events or a watermark, when all rows that end before `passed` have been given."""
+        if self._reach is None and self._dropped > BEFORE_ALL:
+            return  # windows of events may go back to the first
+        self._steps.append(step)
+        self._kept += 0 if isinstance(step, int) else len(step)
+        while self._steps and (self._kept > MOST_KEPT or self._is_over(passed)):
+            first = self._steps.popleft()
+            if not isinstance(first, int):
+                self._kept -= len(first)
+                self._dropped = max(self._dropped, int(first.t[-1]))
+
+    def _is_over(self, passed: int) -> bool:
+        """Whether no window that is still to be given needs the first step.
+
+        A watermark says something about the events behind it, unless another one follows.
+        """
+        if self._reach is None or passed == BEFORE_ALL:
+            return False
+        told = isinstance(self._steps[0], int)
+        if told and len(self._steps) == 1:
+            return False
+        step = self._steps[int(told)]
+        return isinstance(step, int) or int(step.t[-1]) < passed - self._reach
+
+    def again(self, passed: int) -> list[Rows]:
+        """What one worker makes of it up to where it fails; nothing if too little was kept."""
+        if self._dropped > BEFORE_ALL and (
+            self._reach is None or self._dropped >= passed - self._reach
+        ):
+            return []
+        one = Single(self._query, self._kinds, 1)
+        with contextlib.suppress(Exception):  # it is what several have failed with
+            for step in self._steps:
+                if isinstance(step, int):
+                    one.advance(step)
+                else:
+                    one.feed(step)
+            if self.ending:
+                one.finish()
+        return one.take()

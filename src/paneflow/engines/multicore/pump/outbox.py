@@ -1,0 +1,116 @@
+"""Rows that wait to be read, and those who wait for them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+
+import pyarrow as pa
+
+from paneflow.engines.multicore.threads.interrupts import Waiters, put_off
+
+MOST_UNREAD = 2**19
+"""Rows that may wait to be read before a stream stops working."""
+HANDOVER = 0.0005
+"""Seconds that a reader is waited for, at most, so that rows do not lie until the next step."""
+
+
+class Outbox:
+    """Tables of rows, in order, and what comes behind the last of them: the end, or a failure."""
+
+    def __init__(self, lock: threading.RLock, room_comes: threading.Condition) -> None:
+        """Both are the stream's; `room_comes` is notified when a full outbox has been emptied."""
+        self._lock = lock
+        self._room_comes = room_comes
+        self._rows_come = Waiters(lock)
+        self._rows_taken = threading.Condition(lock)
+        self._tables: deque[pa.Table] = deque()
+        self._readers: set[int] = set()
+        self._finishing = False
+        self.most = MOST_UNREAD
+        self.rows = 0
+        self.ended = False
+        """Whether no more rows will come."""
+        self.failure: BaseException | None = None
+        """What the stream has failed with."""
+
+    @property
+    def full(self) -> bool:
+        return self.rows >= self.most
+
+    @property
+    def read_elsewhere(self) -> bool:
+        """Whether some other thread than this one has ever read rows."""
+        return not self._readers <= {threading.get_ident()}
+
+    def put(self, table: pa.Table, hand_over: bool) -> None:
+        """Add rows. To hand them over is to wait until a reader who sleeps has got them.
+
+        A reader who wakes up needs the interpreter lock, and whoever works keeps it.
+        """
+        with self._lock:
+            self._tables.append(table)
+            self.rows += table.num_rows
+            awaited = len(self._rows_come)
+            self._rows_come.wake()
+            if hand_over and awaited:
+                self._rows_taken.wait(HANDOVER)
+
+    def read(self, wait: float, into: list[pa.Table]) -> None:
+        """Put rows that can be read into a list; waits so long for the first.
+
+        It stays empty if there are none, now or ever.
+        """
+        until = time.monotonic() + wait
+        while True:
+            with put_off, self._lock:
+                self._readers.add(threading.get_ident())
+                if self._tables:
+                    self._take(into)
+                    return
+                # A failure comes behind the rows before it, though threads may still be ending.
+                self.check()
+                left = until - time.monotonic()
+                if self.ended or (not self._finishing and left <= 0):
+                    return
+                waiter = self._rows_come.enrol()
+            self._rows_come.sleep(waiter, threading.TIMEOUT_MAX if self._finishing else left)
+
+    def _take(self, into: list[pa.Table]) -> None:
+        tables, self._tables = list(self._tables), deque()
+        into.append(tables[0] if len(tables) == 1 else pa.concat_tables(tables))
+        self._rows_taken.notify()
+        if self.full:
+            self._room_comes.notify()
+        self.rows = 0
+
+    def give_back(self, tables: list[pa.Table]) -> None:
+        """Take rows back that a reader was not given, before all others."""
+        with put_off, self._lock:
+            self._tables.extendleft(reversed(tables))
+            self.rows += sum(table.num_rows for table in tables)
+            tables.clear()
+
+    def check(self) -> None:
+        """Raise what the stream has failed with."""
+        if self.failure is not None:
+            raise self.failure
+
+    def fail(self, error: BaseException) -> None:
+        """What comes behind the rows."""
+        with self._lock:
+            self.failure = error
+            self._rows_come.wake()
+
+    def finish(self) -> None:
+        """Let those who read wait until the end."""
+        with self._lock:
+            self._finishing = True
+            self._rows_come.wake()
+
+    def end(self) -> None:
+        """No more rows will come."""
+        with self._lock:
+            self.ended = True
+            self._rows_come.wake()

@@ -1,0 +1,130 @@
+"""One step of a stream after another: events in order, windows, rows in order.
+
+The front puts what has arrived in order, a strategy answers, the collector puts rows in order, and
+the outbox holds them. One thread at a time works here, the one whose turn it is (`turns.py`).
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from paneflow.aggregates.values import kind_of
+from paneflow.engines.multicore.completeness import Completeness
+from paneflow.engines.multicore.contract import Pauses, Strategy
+from paneflow.engines.multicore.intake.front import Arrival, Front
+from paneflow.engines.multicore.intake.row_guard import RowGuard
+from paneflow.engines.multicore.one_worker.single import Single
+from paneflow.engines.multicore.pump.last_steps import LastSteps, may_fail
+from paneflow.engines.multicore.pump.metrics import Histogram
+from paneflow.engines.multicore.pump.outbox import Outbox
+from paneflow.engines.multicore.pump.row_order import RowOrder
+
+if TYPE_CHECKING:
+    from paneflow.query import Query
+
+PIECE = 2**14
+"""Events of a push that are taken in at once."""
+STEP = 2**18
+"""Events that are worked on at once, at most."""
+SHORT_STEP = 2**14
+"""The same where several threads share the work: each has something to do while others have."""
+FIRST_STEP = 2**14
+"""Steps begin short, until it is known how many rows come of an event."""
+
+
+class Pipeline:
+    """Everything that events pass through on their way to rows."""
+
+    def __init__(
+        self,
+        query: Query,
+        schema: pa.Schema,
+        strategy: type[Strategy],
+        workers: int,
+        sources: int,
+        pauses: Pauses | None,
+        max_rows: int | None,
+        outbox: Outbox,
+    ) -> None:
+        kinds = {name: kind_of(type_, name) for name, type_ in query.types(schema).items()}
+        alone = strategy is Single
+        self.front = Front(query, schema, sources)
+        self.strategy = strategy(query, kinds, workers, pauses)
+        self.collector = RowOrder(query, schema, self.front.keys)
+        self.latency = Histogram()
+        self._outbox = outbox
+        self._passing = Completeness(query)
+        self._guard = RowGuard(query, max_rows)
+        self._last_steps = LastSteps(query, kinds) if may_fail(query) and not alone else None
+        self._longest = STEP if alone else SHORT_STEP
+        self.length = min(FIRST_STEP, self._longest)
+        """Events that the next step may take."""
+        self._taken = self._given = 0
+
+    @property
+    def pending(self) -> bool:
+        """Whether the strategy has still to say what is final by now."""
+        passed = self._passing.passed(self.front.watermark)
+        return self.collector.passed < passed and not self.strategy.brief
+
+    def step(self, arrivals: list[Arrival]) -> None:
+        """Work on what has arrived."""
+        for step in self.front.take(arrivals):
+            if self._last_steps is not None:
+                self._last_steps.add(step, self.collector.passed)
+            if isinstance(step, int):
+                self._guard.advance(step)
+                self.strategy.advance(step)
+                continue
+            self._guard.feed(step)
+            self._passing.note(step)
+            self._passing.settle()
+            self.strategy.feed(step)
+        # So long that the rows of a step are a fraction of those that may wait to be read.
+        self._taken += sum(arrival.rows for arrival in arrivals)
+        fitting = self._outbox.most // 8 * self._taken // max(self._given, 1)
+        self.length = max(PIECE, min(self._longest, fitting, 2 * self.length))
+
+    def gather(self) -> None:
+        """Make readable what the strategy has finished."""
+        self.collector.add(self.strategy.take())
+        collected = self.collector.collect()
+        if collected is None:
+            return
+        now = time.perf_counter()
+        for arrived, rows in collected.arrivals:
+            self.latency.add(now - arrived, rows)
+        self._outbox.put(collected.table, hand_over=self.strategy.brief)
+        self._given += collected.table.num_rows
+
+    def finish(self) -> None:
+        """No more events will come: close all windows, and give their rows."""
+        if self._last_steps is not None:
+            self._last_steps.ending = True
+        self.strategy.finish()
+        self.gather()
+
+    def drain(self) -> None:
+        """Give the rows that are final, and drop the rest."""
+        final = self._passing.passed(self.front.watermark)
+        self.strategy.finish()
+        self.collector.add(self.strategy.take())
+        self.collector.passed = final
+        self.gather()
+
+    def rescue(self) -> None:
+        """Make readable what was final before a failure."""
+        quiet = time.monotonic() + 0.05
+        while time.monotonic() < quiet:
+            rows = self.strategy.take()
+            self.collector.add(rows)
+            if rows:
+                quiet = time.monotonic() + 0.05
+            time.sleep(0.005)
+        self.gather()
+        if self._last_steps is not None:
+            self.collector.replace(self._last_steps.again(self.collector.passed))
+            self.gather()

@@ -1,0 +1,410 @@
+"""The inside of a stream: what is pushed on one side, rows on the other, a thread in between.
+
+The thread takes all that has been pushed since it last looked, so that small pushes are worked on
+together and large ones at once; the pipeline makes rows of them (`pipeline.py`), and the outbox
+holds these. Short work is done by the threads that push (`turns.py`).
+
+Both sides hold so much and no more: when rows are not read the thread stops, and when the thread
+stops, pushing waits.
+
+Nothing here knows the `Stream` that a user holds, so that a stream which nobody holds any more
+can be collected, and ends its thread.
+
+Those who push and read may be interrupted at any moment: what they change they change in sections
+that cannot be (`interrupts.py`), and they wait outside of them.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from paneflow.engines.multicore.contract import Pauses, Strategy
+from paneflow.engines.multicore.intake.admission import Admitted
+from paneflow.engines.multicore.intake.front import Arrival
+from paneflow.engines.multicore.one_worker.single import Single
+from paneflow.engines.multicore.pump.metrics import Histogram, StreamMetrics
+from paneflow.engines.multicore.pump.outbox import Outbox
+from paneflow.engines.multicore.pump.pipeline import PIECE, Pipeline
+from paneflow.engines.multicore.pump.turns import Turns
+from paneflow.engines.multicore.threads.forks import forks
+from paneflow.engines.multicore.threads.interrupts import Waiters, put_off
+from paneflow.engines.multicore.ticks import BEFORE_ALL
+from paneflow.errors import PaneflowError, UnsupportedError
+
+if TYPE_CHECKING:
+    from paneflow.query import Query
+
+MOST_WAITING = 2**19
+"""Events that may be pushed ahead of the thread."""
+SMALL = 4096
+"""Fewer events than this are worth a moment's wait for more."""
+MOMENT = 0.002
+"""Seconds that events wait so, at most."""
+FIRST_LOOK, SLOWEST_LOOK = 0.0002, 0.25
+"""Seconds until the thread looks again what a strategy has finished: longer and longer."""
+PATIENCE = 10.0
+"""Seconds that a push waits for rows to be read, where nobody else is known to read them."""
+
+
+class Pump:
+    """A running stream."""
+
+    # Made by the thread, as it begins: that may take long, and must not be interrupted.
+    _pipeline: Pipeline
+
+    def __init__(
+        self,
+        query: Query,
+        schema: pa.Schema,
+        strategy: type[Strategy],
+        workers: int,
+        sources: int,
+        pauses: Pauses | None,
+        max_rows: int | None,
+    ) -> None:
+        self._asked = query, schema, strategy, workers, sources, pauses, max_rows
+        self._lateness = query.lateness.value
+        self._alone = strategy is Single
+        # A stream may be collected, and abandoned, while this very thread holds the lock.
+        self._lock = threading.RLock()
+        self._turns = Turns()
+        self._error: BaseException | None = None
+        """What has gone wrong in a thread that pushes."""
+        self._work_comes = threading.Condition(self._lock)
+        self._room_comes = Waiters(self._lock)
+        self._ending = Waiters(self._lock)
+        self._outbox = Outbox(self._lock, self._work_comes)
+        self._wanted = 0
+        """Events that the thread waits for; 0 if it waits for none."""
+        self._arrivals: deque[Arrival] = deque()
+        self._waiting = 0
+        self._fetched = self._timeless = 0
+        self._ready = self._finishing = self._closing = self._abandoned = False
+        self._forks = forks.count
+        self._thread = threading.Thread(target=self._run, name="paneflow-stream", daemon=True)
+        self._thread.start()
+
+    # The side of those who push.
+
+    def push(self, source: int, admitted: Admitted) -> None:
+        """Take a push in, wholly or not at all; waits while too much is ahead of the thread."""
+        arrived = time.perf_counter()
+        try:
+            while True:
+                # Putting off interrupts would cost a small push a tenth of its time: here they
+                # may come anywhere, and what they leave undone is done then.
+                with self._lock:
+                    if self._has_room(admitted):
+                        here = self._take_in(source, admitted, arrived)
+                        break
+                    waiter = self._room_comes.enrol()
+                self._wait_for_room(waiter, arrived)
+            if here:
+                self._work_here()
+        except BaseException:
+            self._mend()
+            raise
+        self._turns.left = time.perf_counter()
+
+    def _take_in(self, source: int, admitted: Admitted, arrived: float) -> bool:
+        """Add a push to what waits for the thread; whether this thread may work on it."""
+        batch, places, timeless, latest = admitted
+        assert batch is not None
+        rows = batch.num_rows
+        due = self._pipeline.strategy.due(latest - self._lateness)
+        # With one call it is in, as a whole.
+        if rows <= PIECE:
+            self._arrivals.append(Arrival(source, batch, places, rows, arrived, due))
+        else:
+            self._arrivals.extend(
+                [
+                    Arrival(source, piece, places, piece.num_rows, arrived, due)
+                    for piece in _pieces(batch)
+                ]
+            )
+        self._waiting += rows
+        self._timeless += timeless
+        first_due = due and self._turns.due is None
+        if first_due:
+            self._turns.due = arrived
+        if self._can_work_here(arrived, due):
+            return True
+        # A wake-up costs more than a small push: the thread says when it wants one.
+        if self._wanted and (first_due or self._wanted <= self._waiting):
+            self._work_comes.notify()
+        return False
+
+    def _mend(self) -> None:
+        """Count what waits for the thread anew, and tell it: a push may not have come so far."""
+        with put_off, self._lock:
+            self._waiting = sum(arrival.rows for arrival in self._arrivals)
+            self._turns.due = next((a.arrived for a in self._arrivals if a.due), None)
+            self._work_comes.notify()
+
+    def _can_work_here(self, arrived: float, due: bool) -> bool:
+        return (
+            not self._turns.rests(arrived, due)
+            and self._waiting < SMALL
+            and not self._outbox.full
+            and not self._leaving
+            and self._error is None
+            and self._pipeline.strategy.brief
+        )
+
+    def _work_here(self) -> None:
+        """Do the work in the thread that pushes, unless another one is at it."""
+        with put_off:
+            if not self._turns.lock.acquire(False):
+                with self._lock:
+                    self._work_comes.notify()
+                return
+            try:
+                arrivals = self._taken_now()
+                if arrivals:
+                    self._step(arrivals)
+                self._pipeline.gather()
+                self._pipeline.strategy.check()
+            except BaseException as error:
+                self._error = error
+                if not isinstance(error, Exception):  # meant for this thread
+                    raise
+            finally:
+                self._turns.lock.release()
+                if self._error is not None or not self._pipeline.strategy.brief:
+                    with self._lock:
+                        self._work_comes.notify()
+
+    def end_source(self, source: int) -> None:
+        """Let a source hold the watermark back no longer."""
+        with put_off, self._lock:
+            self.check()
+            self._turns.due = now = time.perf_counter()
+            self._arrivals.append(Arrival(source, None, None, 0, now, True))
+            self._work_comes.notify()
+
+    def check(self) -> None:
+        """Raise what the stream has failed with."""
+        self._outbox.check()
+
+    def _has_room(self, admitted: Admitted) -> bool:
+        """Whether a push can be taken now; one that is larger than all room waits for all of it."""
+        self.check()
+        if self._closing or self._abandoned:
+            raise PaneflowError(
+                "the stream was closed while a push was waiting: nothing of the push was taken in; "
+                "open another one with query.open()"
+            )
+        if self._waiting == 0:
+            return self._ready
+        assert admitted.batch is not None
+        return bool(self._waiting + admitted.batch.num_rows <= MOST_WAITING)
+
+    def _wait_for_room(self, waiter: threading.Lock, since: float) -> None:
+        self._room_comes.sleep(waiter, 0.5)
+        stuck = self._outbox.full and not self._outbox.read_elsewhere
+        if stuck and time.perf_counter() - since > PATIENCE:
+            raise UnsupportedError(
+                f"{self._outbox.rows} rows wait to be read, and no other thread reads them, so "
+                f"pushing would wait forever: call stream.results() between pushes, or read "
+                f"them in another thread"
+            )
+
+    # The side of those who read.
+
+    def read(self, wait: float, into: list[pa.Table]) -> None:
+        """Put rows that can be read into a list; waits so long for the first.
+
+        It stays empty if there are none, now or ever.
+        """
+        self._outbox.read(wait, into)
+
+    def give_back(self, tables: list[pa.Table]) -> None:
+        """Take rows back that a reader was not given."""
+        self._outbox.give_back(tables)
+
+    def finish(self) -> None:
+        """No more events will come."""
+        with put_off, self._lock:
+            self.check()
+            self._finishing = True
+            self._work_comes.notify()
+            self._outbox.finish()
+
+    def close(self) -> None:
+        """Work on what was pushed, keep the rows that are final by it, and end."""
+        with put_off, self._lock:
+            self._closing = True
+            self._work_comes.notify()
+            self._room_comes.wake()
+
+    def abandon(self) -> None:
+        """End at once."""
+        if self._forks != forks.count:  # the thread, and perhaps the lock, belong to the parent
+            return
+        with put_off, self._lock:
+            self._abandoned = True
+            self._work_comes.notify()
+            self._room_comes.wake()
+
+    def await_end(self) -> None:
+        """Return when all threads have ended."""
+        while True:
+            with put_off, self._lock:
+                if self._outbox.ended:
+                    break
+                waiter = self._ending.enrol()
+            self._ending.sleep(waiter)
+        # `Thread.join` takes a thread for ended when an interrupt has come while it waited.
+        with put_off:
+            self._thread.join()
+
+    def metrics(self, timeless: int) -> StreamMetrics:
+        """The stream as it is now."""
+        if not self._ready:
+            return StreamMetrics(0, 0, timeless, 0, 0, 0, 0, None, Histogram().latency(), ())
+        steps = self._pipeline
+        watermark = steps.front.watermark
+        return StreamMetrics(
+            pushed=self._fetched + self._waiting,
+            late=steps.front.late,
+            timeless=timeless + self._timeless,
+            waiting=self._waiting,
+            held=steps.front.held,
+            withheld=steps.collector.held,
+            unread=self._outbox.rows,
+            watermark=None if watermark == BEFORE_ALL else watermark,
+            latency=steps.latency.latency(),
+            units=tuple(steps.strategy.metrics()),
+        )
+
+    # The thread.
+
+    def _run(self) -> None:
+        try:
+            self._begin()
+            self._work()
+        except BaseException as error:
+            self._fail(error)
+        finally:
+            if self._ready:
+                self._pipeline.strategy.stop()
+            with self._lock:
+                self._arrivals.clear()
+                self._fetched += self._waiting
+                self._waiting = 0
+                self._room_comes.wake()
+                self._ending.wake()
+                self._outbox.end()
+
+    def _begin(self) -> None:
+        self._pipeline = Pipeline(*self._asked, self._outbox)
+        with self._lock:
+            self._ready = True
+            self._room_comes.wake()
+
+    def _work(self) -> None:
+        while True:
+            ready = self._await_work()
+            if self._abandoned:
+                return
+            with self._turns.lock:
+                if self._error is not None:
+                    raise self._error
+                arrivals = self._taken_now() if ready else []
+                if arrivals:
+                    self._step(arrivals)
+                self._pipeline.gather()
+                self._pipeline.strategy.check()
+                if not arrivals and not self._arrivals:
+                    if self._finishing:
+                        self._pipeline.finish()
+                        return
+                    if self._closing:
+                        self._pipeline.drain()
+                        return
+
+    def _await_work(self) -> bool:
+        """Wait for pushes, but not past the next look at the strategy; whether to take them."""
+        with self._lock:
+            while self._outbox.full and not (self._closing or self._abandoned):
+                self._work_comes.wait()
+            while self._left_to_others():
+                self._await_events(SMALL, self._turns.patience)
+            look = min(max(FIRST_LOOK, (time.perf_counter() - self._turns.ended) / 4), SLOWEST_LOOK)
+            if not (self._arrivals or self._leaving or self._error):
+                # What a strategy takes so long for is not found much later than it is there.
+                self._await_events(1, look if self._pipeline.pending else None)
+            elif self._alone and 0 < self._waiting < SMALL and not self._leaving:
+                # Events come faster than steps are done, but in small pushes.
+                self._await_events(SMALL, MOMENT)
+            if self._can_wait:
+                # Threads are at work, and will find all that comes meanwhile in one message.
+                self._await_events(SMALL, FIRST_LOOK)
+                return False
+        return True
+
+    def _taken_now(self) -> list[Arrival]:
+        """What was pushed since."""
+        with self._lock:
+            taken, rows = [], 0
+            while self._arrivals and rows + self._arrivals[0].rows <= self._pipeline.length:
+                taken.append(self._arrivals.popleft())
+                rows += taken[-1].rows
+            self._waiting -= rows
+            self._fetched += rows
+            self._turns.due = next((a.arrived for a in self._arrivals if a.due), None)
+            self._room_comes.wake()
+        return taken
+
+    def _left_to_others(self) -> bool:
+        """Whether those who push do the work, and will soon do what they have left over."""
+        if self._leaving or self._error is not None or not self._pipeline.strategy.brief:
+            return False
+        if self._waiting >= SMALL:
+            return False
+        return self._turns.left_to_others(self._arrivals[0].arrived if self._arrivals else None)
+
+    @property
+    def _can_wait(self) -> bool:
+        return (
+            0 < self._waiting < SMALL
+            and not self._leaving
+            and not self._pipeline.strategy.idle
+            and time.perf_counter() - self._arrivals[0].arrived < MOMENT
+        )
+
+    def _await_events(self, wanted: int, timeout: float | None) -> None:
+        self._wanted = wanted
+        self._work_comes.wait(timeout)
+        self._wanted = 0
+
+    @property
+    def _leaving(self) -> bool:
+        return self._finishing or self._closing or self._abandoned
+
+    def _step(self, arrivals: list[Arrival]) -> None:
+        start = time.perf_counter()
+        self._pipeline.step(arrivals)
+        self._turns.end(start)
+
+    def _fail(self, error: BaseException) -> None:
+        """Keep what was final before, then tell everybody."""
+        if self._ready:
+            self._pipeline.rescue()
+        if not isinstance(error, PaneflowError):
+            failure = PaneflowError(f"the stream failed with {type(error).__name__}: {error}")
+            failure.__cause__ = error
+            error = failure
+        self._outbox.fail(error)
+
+
+def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """A long batch in pieces that are taken in at once."""
+    for start in range(0, batch.num_rows, PIECE):
+        yield batch.slice(start, PIECE)

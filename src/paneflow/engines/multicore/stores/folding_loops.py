@@ -1,0 +1,29 @@
+"""Generated loops that fold events, or partials, into the cells they belong to."""
+
+from paneflow.aggregates.kernels import Shape
+
+
+def absorb_loop(shape: Shape) -> str:
+    """A step of the aggregate for each pair of cell and event, in order."""
+    return f"""
+        def absorb_all(cells, which, present, {shape.value_names()}, {shape.names("o")}):
+            for j in range(len(cells)):
+                i = which[j]
+                if len(present) == 0 or present[i]:
+                    c = cells[j]
+                    p = absorb({shape.load("o", "c")}, {shape.values("i")})
+                    {shape.store("o", "c", "p")}
+        """
+
+
+def combine_loop(shape: Shape) -> str:
+    """A step of the aggregate for each pair of cell and pane, in order."""
+    return f"""
+        def combine_all(cells, which, {shape.names("s")}, {shape.names("o")}):
+            for j in range(len(cells)):
+                i = which[j]
+                c = cells[j]
+                p = {shape.load("o", "c")}
+                q = {shape.load("s", "i")}
+                {shape.merge_at("o", "c", "p", "q")}
+        """

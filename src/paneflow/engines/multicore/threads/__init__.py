@@ -1,0 +1,1 @@
+"""Threads, the rings between them, and how they wake each other."""

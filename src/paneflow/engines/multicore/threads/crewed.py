@@ -1,0 +1,49 @@
+"""A strategy whose PUs are a crew of threads: how they start, end and are waited for."""
+
+from __future__ import annotations
+
+import weakref
+
+from paneflow.engines.multicore.contract import Rows, Strategy, UnitMetrics
+from paneflow.engines.multicore.threads.unit import Crew
+
+
+class Crewed(Strategy):
+    """What topologies and worker models share."""
+
+    _crew: Crew
+
+    def _start(self) -> None:
+        # Threads hold the crew and not this object: one that is dropped can stop them.
+        self._dropped = weakref.finalize(self, self._crew.stop)
+        for unit in self._crew.units:
+            unit.thread.start()
+
+    def _check_open(self) -> None:
+        """Raise what a PU has failed with."""
+        self._crew.check()
+
+    def check(self) -> None:
+        if self._crew.failure is not None:
+            self._check_open()
+
+    def _await_end(self) -> None:
+        """Return when the last row has been given out."""
+        while not self._crew.finished:
+            heard = self._crew.feeder.rung
+            self._check_open()
+            if not self._crew.finished:
+                self._crew.feeder.wait(heard)
+        self.stop()
+
+    def take(self) -> list[Rows]:
+        output = self._crew.output
+        return [output.popleft() for _ in range(len(output))]
+
+    def stop(self) -> None:
+        self._dropped()
+        for unit in self._crew.units:
+            unit.thread.join()
+
+    def metrics(self) -> list[UnitMetrics]:
+        return [unit.metrics() for unit in self._crew.units]

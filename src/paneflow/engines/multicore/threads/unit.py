@@ -1,0 +1,286 @@
+"""A processing unit (PU): one thread that works on the messages of its rings.
+
+Between two messages a PU holds the interpreter lock, on a message it runs compiled loops without
+it. Where messages are so short that waking a thread takes longer than the work, threads are left
+asleep: who brings a message to such a PU does its work too, as soon as his own is done. So a short
+message goes through all PUs in one thread, and long ones keep all threads busy.
+
+An exception in one PU ends the work of all, but loses nothing: it is kept with the rank of its
+PU and the number of the message that it was working on. Everything before that message is still
+worked on and given out, nothing behind it; then the threads end, and the exception is raised where
+the stream is fed.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from paneflow.engines.multicore.contract import Pauses, Rows, UnitMetrics
+from paneflow.engines.multicore.threads.ring import Bell
+from paneflow.errors import PaneflowError
+
+NO_MESSAGE = sys.maxsize
+SHORT = 0.0015
+"""Seconds that a PU works on a message, up to which another thread may do it."""
+SELDOM = 7
+"""Of so many steps one is timed, while all are short."""
+
+COUNTED = (
+    "tuples",
+    "forwarded",
+    "hash_operations",
+    "windows_found",
+    "window_updates",
+    "pane_updates",
+    "panes_forwarded",
+    "result_checks",
+    "result_sets",
+    "results",
+)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What went wrong, where, and at which message."""
+
+    rank: int
+    error: BaseException
+    seq: int
+
+
+class Crew:
+    """What the PUs of one strategy share.
+
+    It knows nothing of the strategy itself, so that a strategy that nobody holds any more can be
+    collected, and stop its threads.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.output: deque[Rows] = deque()
+        self.feeder = Bell()
+        """Heard by the thread that feeds: room for another message, the end, or a failure."""
+        self.stopped = False
+        self.finished = False
+        self.failure: Failure | None = None
+        self.units: list[Unit] = []
+        self.lends = False
+        """Whether PUs that are asleep are left asleep, and called instead."""
+        self.called: deque[Unit] = deque()
+        self._failing = threading.Lock()
+
+    def broken(self, seq: int) -> bool:
+        """Whether a message stands at or behind one that a PU has failed on."""
+        return self.failure is not None and seq >= self.failure.seq
+
+    def fail(self, failure: Failure) -> None:
+        """Keep the failure that the stream comes to first."""
+        with self._failing:
+            if not self.broken(failure.seq):
+                self.failure = failure
+        self.wake()
+
+    def check(self) -> None:
+        """Raise what a PU has failed with, once all that was final before has been given out."""
+        while self.failure is not None and not self.stopped:
+            heard = self.feeder.rung
+            if not self.stopped:
+                self.feeder.wait(heard)
+        if self.failure is not None:
+            rank, error = self.failure.rank, self.failure.error
+            cause = error
+            if isinstance(error, PaneflowError) and error.__cause__ is not None:
+                cause = error.__cause__  # what a user's function raised
+            raise PaneflowError(
+                f"processing unit {rank} of {len(self.units)} (strategy {self.name!r}) failed "
+                f"with {type(error).__name__}: {error}; its traceback is shown above, and the "
+                f"rows that were final before are kept"
+            ) from cause
+
+    def weigh(self) -> None:
+        """See whether messages are short by now."""
+        self.lends = all(unit.spent < SHORT for unit in self.units)
+
+    @property
+    def asleep(self) -> bool:
+        """Whether all threads are: then nothing happens but what another thread does here."""
+        return all(unit.bell.asleep for unit in self.units)
+
+    def help(self) -> None:
+        """Do what the PUs have to do that were called."""
+        while self.called:
+            try:
+                unit = self.called.popleft()
+            except IndexError:  # another thread was faster
+                return
+            unit.be_helped()
+
+    def wake(self) -> None:
+        """Let every thread look around."""
+        for unit in self.units:
+            unit.bell.wake()
+        self.feeder.ring()
+
+    def stop(self) -> None:
+        """Ask every thread to end."""
+        self.stopped = True
+        self.wake()
+
+
+class Unit(ABC):
+    """One PU. Subclasses say what a step is."""
+
+    def __init__(self, crew: Crew, rank: int, pauses: Pauses | None) -> None:
+        self.crew = crew
+        self.rank = rank
+        self.bell = Bell(self._call)
+        self.counts = dict.fromkeys(COUNTED, 0)
+        self.applied = 0
+        """Messages of the feeder's that are done with."""
+        self.wake_at = 0
+        """So many must be done with before the feeder wants to hear of another."""
+        self.spent = 0.0
+        """Seconds of work on a message, of late."""
+        self._untimed = 0
+        self._pauses = pauses
+        self._turn = threading.Lock()
+        self.thread = threading.Thread(
+            target=self._run, name=f"paneflow-{crew.name}-{rank}", daemon=True
+        )
+        crew.units.append(self)
+
+    @abstractmethod
+    def step(self) -> bool:
+        """Do one thing, if there is one; whether there was."""
+
+    @property
+    @abstractmethod
+    def depth(self) -> int:
+        """Messages in the rings it reads."""
+
+    def attempt(self, seq: int, action: Callable[[], None]) -> bool:
+        """Do what a message asks, unless it stands behind a failure; whether it was done."""
+        if self.crew.broken(seq):
+            return False
+        try:
+            action()
+        except Exception as error:
+            self.crew.fail(Failure(self.rank, error, seq))
+            return False
+        return True
+
+    def applied_one(self) -> None:
+        """A message of the feeder's is done with: there is room for another."""
+        self.applied += 1
+        if self.applied >= self.wake_at:
+            self.crew.feeder.ring()
+
+    def pause(self) -> None:
+        """Give tests the chance to disturb."""
+        if self._pauses is not None:
+            self._pauses(self.rank)
+
+    def metrics(self) -> UnitMetrics:
+        """What it has done so far."""
+        return UnitMetrics(self.rank, **self.counts, waits=self.bell.waits, depth=self.depth)
+
+    def be_helped(self) -> None:
+        """Let this thread do all that there is to do, unless another one is at it."""
+        while True:
+            heard = self.bell.rung
+            if not self._turn.acquire(blocking=False):
+                return  # whoever it is looks at the bell again
+            try:
+                while self._step():
+                    pass
+            finally:
+                self._turn.release()
+            if self.bell.rung == heard:
+                return
+
+    def _call(self) -> bool:
+        # After a failure every thread works off by itself what stands before it.
+        lent = self.crew.lends and self.crew.failure is None
+        if lent:
+            self.crew.called.append(self)
+        return lent
+
+    def _run(self) -> None:
+        while True:
+            # In this order: who stops us rings afterwards, so we would not wait in vain.
+            heard = self.bell.rung
+            if self.crew.stopped:
+                return
+            with self._turn:
+                found = self._step()
+            self.crew.help()
+            if not found:
+                self.bell.wait(heard, awake=not self.crew.lends)
+
+    def _step(self) -> bool:
+        """A step by the thread whose turn it is; whether there was anything to do."""
+        if self.crew.stopped:
+            return False
+        try:
+            self.pause()
+            # To ask for the time takes as long as a good part of a short message.
+            timed = self._untimed == 0
+            before = time.thread_time() if timed else 0.0
+            found = self.step()
+            if found:
+                if timed:
+                    self.spent += (time.thread_time() - before - self.spent) / 4
+                self._untimed = (self._untimed + 1) % (SELDOM if self.crew.lends else 1)
+            return found
+        except BaseException as error:
+            # Not an error in what a message asks, but in the PU: nothing can be trusted any more.
+            self.crew.fail(Failure(self.rank, error, -1))
+            self.crew.stop()
+            if not isinstance(error, Exception) and threading.current_thread() is not self.thread:
+                raise  # an interrupt, meant for whoever helps
+            return False
+
+
+class Room:
+    """Lets the feeder have so many messages under way to each PU, and no more.
+
+    A feeder that has to wait is woken when half of them are done with, and not for each.
+    """
+
+    def __init__(self, crew: Crew, most: int) -> None:
+        self._crew = crew
+        self._most = most
+        self._sent = [0] * len(crew.units)
+        for unit in crew.units:
+            unit.wake_at = NO_MESSAGE
+
+    def wait(self, check: Callable[[], None]) -> None:
+        """Return when every PU can be sent another message; `check` raises if that is vain."""
+        check()
+        for unit, sent in zip(self._crew.units, self._sent, strict=True):
+            if sent - unit.applied < self._most:
+                continue
+            unit.wake_at = sent - self._most // 2
+            while unit.applied < sent - self._most // 2:
+                heard = self._crew.feeder.rung
+                check()
+                if unit.applied < sent - self._most // 2:
+                    self._crew.feeder.wait(heard)
+            unit.wake_at = NO_MESSAGE
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is under way."""
+        return all(
+            unit.applied == sent for unit, sent in zip(self._crew.units, self._sent, strict=True)
+        )
+
+    def sent(self, rank: int) -> None:
+        """A message is under way."""
+        self._sent[rank] += 1

@@ -1,0 +1,1 @@
+"""Processing units in lines and rings, as in the thesis on coordinator-free aggregation."""

@@ -1,0 +1,1 @@
+"""What processing units hold and send each other."""

@@ -1,0 +1,240 @@
+"""A query as PUs see it: windows in ticks, operators over columns, and how results are lowered.
+
+Time windows and count windows are told apart only by what their ticks are: times, or positions
+among the events of a key. Everything else about them is arithmetic on range, slide and offset.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from paneflow.aggregates import _hashing
+from paneflow.aggregates.aggregate import Constant, Kinds
+from paneflow.aggregates.defined import Defined
+from paneflow.aggregates.operator import TIME, Array, Operator, Partials, share
+from paneflow.aggregates.values import Kind
+from paneflow.engines.multicore.contract import Batch, Result
+from paneflow.engines.multicore.ticks import AFTER_ALL
+from paneflow.engines.multicore.tracing import lower_plainly
+from paneflow.windows import Count, Sliding
+
+if TYPE_CHECKING:
+    from paneflow.query import Query
+
+NONE_MISSING = np.zeros(0, np.bool_)
+"""In place of a mask: every value is there."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """Window w holds the ticks offset + w*slide <= x < offset + w*slide + range."""
+
+    label: int
+    range: int
+    slide: int
+    offset: int
+    by_count: bool = False
+    least: int = -AFTER_ALL
+    """The lowest number of a window that is asked about."""
+
+    @property
+    def most(self) -> int:
+        """Windows that an event belongs to, at most: the thesis' WPT."""
+        return -(-self.range // self.slide)
+
+    @property
+    def numbers(self) -> tuple[int, int, int, int]:
+        """Range, slide, offset, and the lowest number that a window can have, for kernels."""
+        return self.range, self.slide, self.offset, self.least
+
+    def ended(self, tick: int) -> int:
+        """The number of the last window that ends at a tick or before it."""
+        return min((tick - self.offset - self.range) // self.slide, AFTER_ALL)
+
+
+class Question:
+    """What is asked: the windows' spans, what is folded, and what rows are made of it."""
+
+    def __init__(self, query: Query, kinds: Kinds) -> None:
+        self.kinds = kinds
+        self._aggregates = {
+            name: a for name, a in query.aggregates.items() if isinstance(a, Constant)
+        }
+        self.spans = [
+            _span(label, query.windows[name]) for label, name in enumerate(sorted(query.windows))
+        ]
+        wanted = {name: a.operators(kinds) for name, a in self._aggregates.items()}
+        shared = share([op for ops in wanted.values() for op in ops])
+        self.operators: tuple[Operator, ...] = tuple(
+            dict.fromkeys(source for source, _ in shared.values())
+        )
+        sets = {name: _column_set(a.columns) for name, a in self._aggregates.items()}
+        self.counted: tuple[tuple[str, ...], ...] = tuple(
+            dict.fromkeys(filter(None, sets.values()))
+        )
+        self._counted = {
+            name: self.counted.index(columns) if columns else None for name, columns in sets.items()
+        }
+        self._parts = {
+            name: [(self.operators.index(shared[op][0]), shared[op][1]) for op in ops]
+            for name, ops in wanted.items()
+        }
+
+    @functools.cached_property
+    def by_count(self) -> bool:
+        """Whether some window counts events."""
+        return any(span.by_count for span in self.spans)
+
+    def passed(self, limit: int) -> int:
+        """What ends before this is complete, once all that ends by the limit has been given.
+
+        An event at the limit itself may still complete a window of events, which ends there too.
+        """
+        return limit if self.by_count or limit == AFTER_ALL else limit + 1
+
+    def no_events(self) -> Batch:
+        """A batch with nothing in it."""
+        none = np.zeros(0, np.int64)
+        columns = {
+            column: np.zeros(0, np.float64 if kind is Kind.FLOAT else np.int64)
+            for column, kind in self.kinds.items()
+        }
+        return Batch(none, none, columns, {}, 0.0)
+
+    def lower(self, rows: Array, counts: Array, partials: list[Partials]) -> dict[str, Result]:
+        """The results of many windows."""
+        made: dict[str, Result] = {}
+        for name, aggregate in self._aggregates.items():
+            counted = self._counted[name]
+            n = rows if counted is None else counts[counted]
+            parts = [tuple(partials[at][k] for k in which) for at, which in self._parts[name]]
+            try:
+                made[name] = Result(*aggregate.lower(n, parts, self.kinds))
+            except Exception:
+                lower_plainly(aggregate, n, parts)
+                raise
+        return made
+
+
+class Inputs:
+    """A batch as operators read it; whichever PU needs a column first brings it into form."""
+
+    def __init__(self, question: Question, batch: Batch) -> None:
+        self._question = question
+        self._batch = batch
+        self.key = batch.key
+        self.t = batch.t
+        self._counted: Array | None = None
+        self._inputs: list[tuple[Array, ...]] | None = None
+
+    @property
+    def counted(self) -> Array:
+        """Which events have all values: a row for each set of columns that is counted.
+
+        Where no value is missing at all, rows are empty.
+        """
+        if self._counted is None:
+            sets = self._question.counted
+            counted = np.ones((len(sets), len(self.t) if self._batch.valid else 0), np.bool_)
+            for row, columns in zip(counted, sets, strict=True):
+                present = self._present(columns)
+                if len(present):
+                    row[:] = present
+            self._counted = counted
+        return self._counted
+
+    @property
+    def inputs(self) -> list[tuple[Array, ...]]:
+        """For each operator: which events it sees, and what it reads of them."""
+        if self._inputs is None:
+            self._inputs = [
+                (self._present(op.columns), *(self._form(i.column, i.form) for i in op.inputs))
+                for op in self._question.operators
+            ]
+        return self._inputs
+
+    def _present(self, columns: tuple[str, ...]) -> Array:
+        valid = self._batch.valid
+        masks = [valid[column] for column in columns if column in valid]
+        return np.logical_and.reduce(masks) if masks else NONE_MISSING
+
+    def _form(self, column: str, form: str) -> Array:
+        if column == TIME:
+            return self._batch.moments
+        kind = self._question.kinds[column]
+        values = self._batch.columns[column]
+        if form == "float":
+            return values.astype(np.float64, copy=False)
+        if form == "hash":
+            floating = kind is Kind.FLOAT
+            return _hashing.hash_floats(values) if floating else _hashing.hash_integers(values)
+        if form == "object":
+            objects = np.empty(len(values), object)
+            objects[:] = (values != 0).tolist() if kind is Kind.BOOLEAN else values.tolist()
+            return objects
+        return values
+
+
+def refusal(query: Query, kinds: Kinds, most_windows: int) -> str | None:
+    """Why PUs cannot serve a query; None if they can."""
+    for label, window in query.windows.items():
+        if not isinstance(window, Sliding | Count):
+            return (
+                f"window {label!r} ({window}) is {window.window_class.value}: PUs deal out "
+                f"windows by number, and its bounds do not follow from a number; use time or "
+                f"count windows, or another strategy"
+            )
+        overlap = _span(0, window).most
+        if overlap > most_windows:
+            return (
+                f"window {label!r} ({window}) overlaps {overlap:,} times, and each of these "
+                f"windows would be updated by itself: use 'pane_line', or a longer slide"
+            )
+    by_time = any(isinstance(window, Sliding) for window in query.windows.values())
+    for name, aggregate in query.aggregates.items():
+        if not isinstance(aggregate, Constant):
+            return (
+                f"aggregate {name!r} ({aggregate}) keeps every value of a window, and windows "
+                f"that travel between PUs hold partials of a fixed size; use another strategy"
+            )
+        if any(kinds[column] is Kind.TEXT for column in aggregate.columns):
+            return (
+                f"aggregate {name!r} ({aggregate}) reads text, and PUs share numbers alone: "
+                f"use another strategy"
+            )
+        if by_time and isinstance(aggregate, Defined) and not aggregate.laws.commutative:
+            return (
+                f"aggregate {name!r} ({aggregate}) does not commute, and PUs keep partials and "
+                f"not the events of time windows, among which an event that comes behind the "
+                f"watermark would have to be put: use another strategy, or count windows alone"
+            )
+        for operator in aggregate.operators(kinds):
+            if operator.fold_many is not None:
+                return (
+                    f"aggregate {name!r} ({aggregate}) is a sketch of another library, which "
+                    f"takes many events at once and not one by one: use another strategy"
+                )
+            if not operator.compiled and Kind.TEMPORAL in (kinds[c] for c in operator.columns):
+                return (
+                    f"aggregate {name!r} ({aggregate}) runs as plain Python over times, which "
+                    f"PUs hold as numbers: cast the column to integers, or use another strategy"
+                )
+    return None
+
+
+def _span(label: int, window: object) -> Span:
+    if isinstance(window, Sliding):
+        return Span(label, window.range.value, window.slide.value, window.offset.value)
+    assert isinstance(window, Count)
+    # A stream has no end at which it would be known in time which window is the last, so
+    # `partial` has no effect.
+    return Span(label, window.size, window.slide, 0, by_count=True, least=0)
+
+
+def _column_set(columns: tuple[str, ...]) -> tuple[str, ...]:
+    """Columns that must all be present, whatever the order in which they are named."""
+    return tuple(sorted(set(columns)))

@@ -1,0 +1,70 @@
+"""The Round-Robin approach (RRA, chapter 6 of the thesis): a line without hash operations.
+
+Window w belongs to PU w mod P. A PU finds its windows of an event by a little arithmetic (the
+thesis' pseudocode 3): neighbouring windows of one PU are P slides apart, its local window advance.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from paneflow.aggregates.operator import Array
+from paneflow.engines.multicore.threads.short_loops import Loop
+from paneflow.engines.multicore.topologies.collecting import Responsible
+from paneflow.engines.multicore.topologies.line import Line, LineUnit
+from paneflow.engines.multicore.topologies.parts.question import Span
+
+
+@Loop
+def every_pth(ticks, start, end, span, rank, workers, which, numbers):  # type: ignore[no-untyped-def]
+    """Pairs of event and window, of the windows that belong to a PU in turn; how many."""
+    reach, slide, offset, lowest = span
+    found = 0
+    for i in range(start, min(end, len(ticks))):
+        since = ticks[i] - offset
+        first = max((since - reach) // slide + 1, lowest)
+        first += (rank - first) % workers
+        for window in range(first, since // slide + 1, workers):
+            which[found] = i
+            numbers[found] = window
+            found += 1
+    return found
+
+
+class InTurn(Responsible):
+    """A PU that is responsible for every P-th window."""
+
+    def responsible(
+        self,
+        span: Span,
+        key: Array,
+        ticks: Array,
+        start: int,
+        end: int,
+        which: Array,
+        numbers: Array,
+    ) -> int:
+        steps = min(end, len(ticks)) - start
+        found: int = every_pth(
+            steps * (span.most // self.workers + 1),
+            ticks,
+            start,
+            end,
+            span.numbers,
+            self.rank,
+            self.workers,
+            which,
+            numbers,
+        )
+        return found
+
+
+class RoundRobinUnit(InTurn, LineUnit):
+    """A PU of a line that is responsible for every P-th window."""
+
+
+class RoundRobin(Line):
+    """RRA."""
+
+    name: ClassVar[str] = "round_robin"
+    unit: ClassVar[type[LineUnit]] = RoundRobinUnit
