@@ -721,6 +721,29 @@ def test_a_punctuation_column_that_is_not_boolean(values: list[Any], engine: str
     )
 
 
+@pytest.mark.parametrize(
+    ("window", "type_", "why"),
+    [
+        (W.punctuation("d"), pa.int64(), "boolean"),
+        (W.delta("d", 5, 1), pa.string(), "numbers or times"),
+        (W.delta("d", "5 s", "1 s"), pa.int64(), "duration"),
+        (W.delta("d", 2**53 + 1, 1), pa.float64(), "give it as a float"),
+    ],
+)
+def test_the_types_of_windows_columns_are_checked_before_any_event_comes(
+    window: W.Window, type_: pa.DataType, why: str, engine: str
+) -> None:
+    empty = pa.schema({"t": pa.int64(), "d": type_}).empty_table()
+    with pytest.raises(pf.InputError, match=why):
+        pf.Query(window, {"n": A.count()}, time="t").over(empty, engine=engine)
+
+
+def test_a_punctuation_column_of_nothing_but_nulls_has_no_mark(engine: str) -> None:
+    events = pa.table({"t": [1, 2], "d": pa.nulls(2)})
+    query = pf.Query(W.punctuation("d", partial=True), {"n": A.count()}, time="t")
+    assert query.over(events, engine=engine)["n"].to_pylist() == [2]
+
+
 def test_dictionaries_of_numbers_and_booleans_are_read(engine: str) -> None:
     numbers = growing(pa.array([1, 2, 5]).dictionary_encode())
     rows = over(numbers, engine=engine, window=W.delta("d", 3, 1))()

@@ -20,6 +20,7 @@ from paneflow.slicing.keys import check_key_type
 from paneflow.slicing.layout import check_cuttable, identity_of
 from paneflow.slicing.slices import Slices
 from paneflow.slicing.times import time_type
+from paneflow.slicing.window_columns import check_window_columns
 from paneflow.stating import labelled, named, names, tick
 from paneflow.tables import is_spark, to_arrow
 from paneflow.windows import Duration, Window, duration
@@ -274,6 +275,7 @@ FlatFAT where it has few, long windows
             wanted |= dict.fromkeys(aggregate.columns, f"a column of {name!r}")
         require_columns(schema, wanted)
         check_durations(self.windows, self.lateness, schema, self.time)
+        check_window_columns(self.windows, schema)
         for name in self.key:
             check_key_type(schema.field(name).type, name)
         types = self.types(schema)

@@ -128,7 +128,7 @@ def _delta(window: Delta, events: Events, rows: list[int]) -> Iterator[Found]:
 
 def _punctuation(window: Punctuation, events: Events, rows: list[int]) -> Iterator[Found]:
     type_ = _type(events, window.column)
-    if not pa.types.is_boolean(type_):
+    if not pa.types.is_boolean(type_) and not pa.types.is_null(type_):
         raise InputError(
             f"{window}: the column {window.column!r} has type {type_}: give a boolean column, for "
             f"example the result of a comparison."

@@ -42,7 +42,7 @@ def delta(window: Delta, part: Part, columns: Arranged) -> Ranges:
     column = columns.columns[window.column]
     d, bounds = measured(window, column, part.mine(columns.form(column.name, "value")))
     room = Ranges.room(len(d) + len(part.offsets))
-    found = _delta(d, part.offsets, *bounds, window.partial, *vars(room).values())
+    found = _delta(d, part.offsets, *bounds, window.partial, *room.columns)
     if found < 0:
         at = -found - 1
         rows = part.mine(part.events.arrange(np.arange(len(column.values))))[at - 1 : at + 1]
@@ -52,16 +52,6 @@ def delta(window: Delta, part: Part, columns: Arranged) -> Ranges:
 
 def measured(window: Delta, column: Column, values: Array) -> tuple[Array, Bounds]:
     """Values of the column as they are compared, and the bounds that they are compared with."""
-    if column.kind not in (Kind.INTEGER, Kind.FLOAT, Kind.TEMPORAL):
-        raise InputError(
-            f"{window} needs a column of numbers or times, but {window.column!r} has type "
-            f"{column.type}: cast it"
-        )
-    if isinstance(window.range, Duration) and column.kind is not Kind.TEMPORAL:
-        raise InputError(
-            f"{window} measures {window.column!r} by a duration, but its type is {column.type}: "
-            f"give range and slide as plain numbers"
-        )
     if column.valid is not None:
         raise InputError(
             f"{window}: column {window.column!r} is null in row {int(np.argmin(column.valid))}: "
@@ -105,20 +95,8 @@ def _shown(column: Column, values: Array) -> list[Any]:
 
 def _floats(window: Delta, d: Array) -> tuple[Array, Bounds]:
     """The column as it is, and bounds in float64."""
-    reach, slide = (_float(window, amount) for amount in (window.range, window.slide))
+    reach, slide = float(window.range), float(window.slide)  # type: ignore[arg-type]
     return d, (reach, reach, slide)
-
-
-def _float(window: Delta, amount: Any) -> float:
-    try:
-        if Fraction(float(amount)) == amount:
-            return float(amount)
-    except OverflowError:
-        pass
-    raise InputError(
-        f"{window} measures {window.column!r}, a column of floats, by {amount}, which float64 "
-        f"cannot hold exactly: give it as a float"
-    )
 
 
 def _whole(window: Delta, type_: pa.DataType, d: Array) -> tuple[Array, Bounds]:

@@ -5,38 +5,27 @@ from __future__ import annotations
 import numpy as np
 
 from paneflow.aggregates.operator import Array
-from paneflow.aggregates.values import Kind
 from paneflow.compiling import compiled
-from paneflow.errors import InputError
 from paneflow.slicing.arranged import Arranged
 from paneflow.slicing.bounds.ranges import Ranges
-from paneflow.slicing.columns import Column
 from paneflow.slicing.events import Part
 from paneflow.windows import Punctuation
 
 
 def punctuation(window: Punctuation, part: Part, columns: Arranged) -> Ranges:
     """From behind one mark up to and including the next."""
-    column = columns.columns[window.column]
     valid = columns.valid(window.column)
     marked = marked_events(
-        window,
-        column,
-        part.mine(columns.form(column.name, "value")),
+        part.mine(columns.form(window.column, "value")),
         None if valid is None else part.mine(valid),
     )
     room = Ranges.room(int(np.count_nonzero(marked)) + len(part.offsets))
-    found = _punctuation(marked, part.offsets, window.partial, *vars(room).values())
+    found = _punctuation(marked, part.offsets, window.partial, *room.columns)
     return room.first(found)
 
 
-def marked_events(window: Punctuation, column: Column, values: Array, valid: Array | None) -> Array:
+def marked_events(values: Array, valid: Array | None) -> Array:
     """Which events end a window, by the values of its column."""
-    if column.kind is not Kind.BOOLEAN:
-        raise InputError(
-            f"{window} needs a boolean column, but {window.column!r} has type {column.type}: "
-            f"compute a boolean, for example from a comparison"
-        )
     marked: Array = values != 0
     return marked if valid is None else marked & valid
 

@@ -8,7 +8,6 @@ import numpy as np
 
 from paneflow.aggregates.operator import Array
 from paneflow.aggregates.values import Kind
-from paneflow.errors import InputError
 from paneflow.slicing.arranged import Arranged
 from paneflow.slicing.bounds.ranges import Ranges
 from paneflow.slicing.columns import Column
@@ -54,12 +53,6 @@ def loop(initial: tuple[Any, ...], columns: int) -> str:
 def custom(window: Custom, part: Part, columns: Arranged) -> Ranges:
     """What the user's `step` opens and closes."""
     read = [columns.columns[name] for name in window.columns]
-    for column in read:
-        if column.kind is Kind.TEMPORAL:
-            raise InputError(
-                f"{window} reads {column.name!r}, a time: a custom window's step gets the event's "
-                f"time as its second argument; cast other times to integers first"
-            )
     shown = np.ones(len(part.t), np.bool_)
     for name in window.columns:
         valid = columns.valid(name)
@@ -71,11 +64,11 @@ def custom(window: Custom, part: Part, columns: Arranged) -> Ranges:
 
     def numbers() -> list[Any]:
         values = [_held(column, part, columns) for column in read]
-        return [part.t, *common, *values, *vars(room).values()]
+        return [part.t, *common, *values, *room.columns]
 
     def objects() -> list[Any]:
         values = [part.mine(columns.form(name, "object")).tolist() for name in window.columns]
-        return [part.t.tolist(), *common, *values, *vars(room).values()]
+        return [part.t.tolist(), *common, *values, *room.columns]
 
     body = loop(window.initial, len(read))
     return room.first(run_steps(window, body, None if text else numbers, objects))

@@ -27,9 +27,14 @@ class Ranges:
         """Unset ranges; memory that is never written is never taken."""
         return cls(np.empty(n, np.int32), *(np.empty(n, np.int64) for _ in range(3)))
 
+    @property
+    def columns(self) -> tuple[Array, Array, Array, Array]:
+        """Key, seq, lo and hi, in the order in which kernels write them."""
+        return self.key, self.seq, self.lo, self.hi
+
     def between(self, start: int, end: int) -> Ranges:
         """Only those from start to end."""
-        return Ranges(*(column[start:end] for column in vars(self).values()))
+        return Ranges(*(column[start:end] for column in self.columns))
 
     def first(self, n: int) -> Ranges:
         """Only the first n."""
@@ -54,6 +59,6 @@ class Found:
     @classmethod
     def joined(cls, several: list[Ranges]) -> Found:
         """The ranges of each window, put one behind the other."""
-        columns = zip(*(vars(ranges).values() for ranges in several), strict=True)
+        columns = zip(*(ranges.columns for ranges in several), strict=True)
         ends = itertools.accumulate(map(len, several))
         return cls(Ranges(*(np.concatenate(column) for column in columns)), list(ends))

@@ -302,7 +302,7 @@ class ByPunctuation(ByKey):
 
     def step(self, events: Events, first: int, out: Array) -> int:
         column = events.read[self.window.column]
-        marked = marked_events(self.window, column, column.values, column.valid)
+        marked = marked_events(column.values, column.valid)
         found: int = loops.punctuation(first, events.key, marked, self.state.values, out)
         return found
 

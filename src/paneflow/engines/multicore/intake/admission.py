@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paneflow.aggregates.counting import count
-from paneflow.aggregates.values import Kind, kind_of, plain_type, sortable_type
+from paneflow.aggregates.values import kind_of, plain_type, sortable_type
 from paneflow.engines.multicore.threads.interrupts import put_off
 from paneflow.engines.multicore.threads.short_loops import Loop
 from paneflow.errors import InputError
 from paneflow.slicing.columns import numbers_of, one_chunk
 from paneflow.slicing.times import FARTHEST, read_times, time_type
 from paneflow.tables import to_arrow
-from paneflow.windows import Custom, Delta
+from paneflow.windows import Delta
 
 if TYPE_CHECKING:
     from paneflow.query import Query
@@ -96,7 +95,6 @@ class Admission:
         plain = pa.schema([(name, sortable_type(type_)) for name, type_ in types.items()])
         known = self.schema
         if known is None:
-            _probe(self._query, plain)
             rows = self._query.result_schema(pa.schema(types))
             self._rows = None if rows.equals(self._query.result_schema(plain)) else rows
         wanted = plain if known is None else known
@@ -186,38 +184,6 @@ def _other_type(name: str, given: pa.DataType, wanted: pa.DataType) -> InputErro
         f"column {name!r} had type {wanted} when the stream began, and now has {given}, which "
         f"cannot become {wanted} without loss: cast it before it is pushed"
     )
-
-
-def _probe(query: Query, schema: pa.Schema) -> None:
-    """Let the windows look at the types of their columns, by one event of zeros.
-
-    What only a user's `step` reads is null, so that it is not shown an event that never was.
-    """
-    own = {c for w in query.windows.values() if isinstance(w, Custom) for c in w.columns}
-    own -= {c for w in query.windows.values() if not isinstance(w, Custom) for c in w.columns}
-    read = dict.fromkeys(c for window in query.windows.values() for c in window.columns)
-    if not read:
-        return
-    shown = pa.schema([schema.field(name) for name in dict.fromkeys([query.time, *read])])
-    event = pa.table(
-        [
-            pa.nulls(1, f.type)
-            if f.name in own
-            else pa.array([0]).cast(pa.int32()).cast(_castable(f.type)).cast(f.type)
-            if kind_of(f.type, f.name) is not Kind.TEXT
-            else pa.array([""]).cast(f.type)
-            for f in shown
-        ],
-        schema=shown,
-    )
-    type(query)(query.windows, {"n": count()}, None, query.time).over(event)
-
-
-def _castable(type_: pa.DataType) -> pa.DataType:
-    """What a small integer must first become to be cast to a type."""
-    if pa.types.is_temporal(type_):
-        return pa.int32() if type_.bit_width == 32 else pa.int64()
-    return type_
 
 
 def _check_growing(column: pa.Array, name: str) -> None:
