@@ -54,11 +54,13 @@ def follow(
     with CHEAP.query.open(workers=WORKERS, strategy=strategy) as stream:
 
         def take() -> None:
-            while not finishing.is_set():
+            while not finished.is_set():
                 for rows in stream.results(0.05):
                     read.append((time.perf_counter(), rows))
+            for rows in stream.results():
+                read.append((time.perf_counter(), rows))
 
-        finishing = threading.Event()
+        finished = threading.Event()
         reader = threading.Thread(target=take)
         reader.start()
         start = time.perf_counter()
@@ -71,11 +73,9 @@ def follow(
         fed = time.perf_counter() - start
         if pace:
             time.sleep(0.1)
-        finishing.set()
-        reader.join()
         stream.finish()
-        for _ in stream.results():
-            pass
+        finished.set()
+        reader.join()
         done = time.perf_counter() - start
     latencies = [
         now - pushed[end // LENGTH]

@@ -26,7 +26,7 @@ from paneflow.engines.multicore.stream import Stream
 
 QUERY = pf.Query(W.tumbling(10), {"n": A.count(), "sum": A.sum("v")}, key="k", time="t")
 KEYS = 3
-HANGS = 100
+HANGS = 600
 """Seconds after which the traceback of all threads is shown, and the process ends."""
 
 
@@ -38,7 +38,7 @@ def threads() -> list[str]:
 
 def gone() -> bool:
     """Whether all threads of streams end within a while."""
-    until = time.monotonic() + 20
+    until = time.monotonic() + 120
     while threads() and time.monotonic() < until:
         time.sleep(0.005)
     return not threads()

@@ -22,6 +22,7 @@ from paneflow.engines.multicore.threads import unit
 from paneflow.slicing.columns import Column, read_column
 from paneflow.slicing.keys import encode_keys
 from paneflow.slicing.times import TimeType, read_times
+from tests.waiting import PATIENCE
 
 LINES = ("handshake", "round_robin")
 RINGS = ("hash_once", "round_robin_cyclic")
@@ -151,7 +152,7 @@ def run(
 def soon(running: Strategy, rows: int) -> list[Rows]:
     """Take rows until there are so many, or time is up."""
     parts: list[Rows] = []
-    end = time.monotonic() + 10
+    end = time.monotonic() + PATIENCE
     while sum(map(len, parts)) < rows and time.monotonic() < end:
         parts += running.take()
         time.sleep(0.001)

@@ -19,6 +19,7 @@ from paneflow.engines.multicore.contract import Strategy
 from paneflow.engines.multicore.topologies.topology import under_way
 from tests.multicore.support import TOPOLOGIES, Fed, expected, random_pauses, run, threads
 from tests.properties.compare import assert_same_rows
+from tests.waiting import PATIENCE, comes_to_rest, wait_until
 
 QUERY = pf.Query(W.sliding(6, 2), {"sum": A.sum("v")}, key="k", time="t")
 
@@ -28,18 +29,10 @@ def stream(n: int = 100) -> Fed:
     return Fed(QUERY, table)
 
 
-def gone(wait: float = 5.0) -> bool:
-    """Whether all threads of PUs end within a while."""
-    until = time.monotonic() + wait
-    while threads() and time.monotonic() < until:
-        time.sleep(0.01)
-    return not threads()
-
-
 @pytest.fixture(autouse=True)
 def leaves_no_thread() -> object:
     yield
-    assert gone()
+    wait_until(lambda: not threads())
 
 
 def reciprocal(x: float) -> float:
@@ -167,7 +160,7 @@ def test_a_failure_is_told_although_nothing_has_followed_it(name: str) -> None:
 
     thread = threading.Thread(target=go_on, daemon=True)
     thread.start()
-    thread.join(20)
+    thread.join(PATIENCE)
     in_time = not thread.is_alive()
     running.stop()
     assert in_time
@@ -214,7 +207,7 @@ def test_a_dropped_topology_ends_its_threads(name: str) -> None:
     assert len(threads()) == 4
     running = None
     gc.collect()
-    assert gone()
+    wait_until(lambda: not threads())
 
 
 @pytest.mark.parametrize("name", TOPOLOGIES)
@@ -223,10 +216,7 @@ def test_an_idle_topology_burns_no_core(name: str) -> None:
     running = TOPOLOGIES[name](QUERY, fed.kinds, 6)
     for batch in fed.batches([30]):
         running.feed(batch)
-    time.sleep(0.3)
-    before = time.process_time()
-    time.sleep(0.5)
-    assert time.process_time() - before < 0.1
+    assert comes_to_rest()
     running.stop()
 
 

@@ -16,18 +16,21 @@ import paneflow as pf
 from paneflow import aggregates as A, windows as W
 from paneflow.engines.multicore.choosing import BY_NAME
 from paneflow.engines.multicore.threads.interrupts import Waiters, put_off
+from tests.waiting import PATIENCE
 
 STRATEGIES = ["auto", *BY_NAME]
 QUERY = pf.Query(W.tumbling(10), {"sum": A.sum("v")}, time="t")
+HANGS = 900
+"""Seconds after which a process is ended; by itself it says before where it hangs."""
 
 
-def python(*arguments: str, timeout: float) -> str:
-    """What a process prints; it must end well, and in time."""
+def python(*arguments: str) -> str:
+    """What a process prints; it must end, and well."""
     done = subprocess.run(
         [sys.executable, *arguments],
         capture_output=True,
         text=True,
-        timeout=timeout,
+        timeout=HANGS,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(["src", "."])},
         check=False,
     )
@@ -37,7 +40,7 @@ def python(*arguments: str, timeout: float) -> str:
 
 def test_interrupts_at_random_moments_hang_nothing_and_change_no_row() -> None:
     module = ["-m", "tests.multicore.interrupted"]
-    shown = python(*module, ",".join(STRATEGIES), "2", "56", "1", timeout=150)
+    shown = python(*module, ",".join(STRATEGIES), "2", "56", "1")
     counted = dict(line.split() for line in shown.splitlines())
     assert list(counted) == STRATEGIES
     assert sum(map(int, counted.values())) >= 500
@@ -47,7 +50,7 @@ def test_interrupts_at_random_moments_hang_nothing_and_change_no_row() -> None:
 @pytest.mark.parametrize("workers", ["1", "3"])
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_five_hundred_interrupts_of_each_strategy(strategy: str, workers: str) -> None:
-    python("-m", "tests.multicore.interrupted", strategy, workers, "500", "2", timeout=150)
+    python("-m", "tests.multicore.interrupted", strategy, workers, "500", "2")
 
 
 @pytest.fixture
@@ -106,11 +109,11 @@ def test_sections_of_other_threads_put_nothing_off(raised: None) -> None:
     def section() -> None:
         with put_off:
             inside.set()
-            leave.wait(30)
+            leave.wait(PATIENCE)
 
     thread = threading.Thread(target=section)
     thread.start()
-    inside.wait(30)
+    inside.wait(PATIENCE)
     with pytest.raises(KeyboardInterrupt):
         interrupt()
     leave.set()
@@ -153,7 +156,7 @@ import pyarrow as pa
 import paneflow as pf
 from paneflow import aggregates as A, windows as W
 
-signal.alarm(60)  # kills what hangs
+signal.alarm(300)  # kills what hangs
 query = pf.Query(W.tumbling(10), {"sum": A.sum("v")}, time="t")
 events = pa.table({"t": range(100), "v": [1] * 100})
 
@@ -166,7 +169,7 @@ def refused(call):
         raise AssertionError(call)
 
 def child(stream):
-    signal.alarm(60)
+    signal.alarm(300)
     calls = [stream.finish, stream.close, stream.metrics, lambda: stream.push(events)]
     for call in [*calls, lambda: list(stream.results()), lambda: stream.end_source(0)]:
         refused(call)
@@ -177,7 +180,7 @@ def child(stream):
 
 with query.open(workers=int(sys.argv[1])) as stream:
     stream.push(events)
-    rows = next(stream.results(30)).num_rows  # nothing is being compiled any more
+    rows = next(stream.results(300)).num_rows  # nothing is being compiled any more
     pid = os.fork()
     if pid == 0:
         child(stream)
@@ -190,4 +193,4 @@ with query.open(workers=int(sys.argv[1])) as stream:
 
 @pytest.mark.parametrize("workers", ["1", "3"])
 def test_an_inherited_stream_raises_after_a_fork(workers: str) -> None:
-    python("-c", FORKED, workers, timeout=90)
+    python("-c", FORKED, workers)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-import time
 
 import pyarrow as pa
 import pytest
 
 from paneflow.engines.multicore.pump import outbox
 from paneflow.engines.multicore.pump.outbox import Outbox
+from tests.waiting import PATIENCE, wait_until
 
 ROWS = pa.table({"n": [1, 2, 3]})
 
@@ -22,17 +22,16 @@ def read(box: Outbox, wait: float) -> list[pa.Table]:
 
 @pytest.fixture
 def box(monkeypatch: pytest.MonkeyPatch) -> Outbox:
-    monkeypatch.setattr(outbox, "HANDOVER", 30.0)
+    monkeypatch.setattr(outbox, "HANDOVER", PATIENCE)
     lock = threading.RLock()
     return Outbox(lock, threading.Condition(lock))
 
 
 def test_rows_are_handed_over_to_a_reader_who_sleeps(box: Outbox) -> None:
     found: list[pa.Table] = []
-    reader = threading.Thread(target=lambda: box.read(30.0, found))
+    reader = threading.Thread(target=lambda: box.read(PATIENCE, found))
     reader.start()
-    while not box._rows_come:
-        time.sleep(0.001)
+    wait_until(lambda: box._rows_come)
     box.put(ROWS, hand_over=True)
     assert box.rows == 0  # he has got them
     reader.join()
@@ -86,8 +85,7 @@ def test_the_end_lets_a_reader_go_who_waits_for_ever(box: Outbox) -> None:
     box.finish()
     reader = threading.Thread(target=lambda: box.read(0.0, []))
     reader.start()
-    while not box._rows_come:
-        time.sleep(0.001)
+    wait_until(lambda: box._rows_come)
     box.end()
-    reader.join(30.0)
+    reader.join(PATIENCE)
     assert not reader.is_alive()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from paneflow.engines.multicore.stream import Stream
 from paneflow.engines.multicore.threads import unit
 from paneflow.errors import PaneflowError
 from tests.multicore.support import TOPOLOGIES
+from tests.waiting import PATIENCE, wait_until
 
 QUERY = pf.Query(W.tumbling(10), {"sum": A.sum("v")}, time="t")
 
@@ -51,29 +53,28 @@ def opened(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[tuple[Stream, Working]]:
     """A stream whose PUs have all gone to sleep, where everything is short."""
-    monkeypatch.setattr(unit, "SHORT", 1.0)
+    monkeypatch.setattr(unit, "SHORT", math.inf)
     working = Working()
     with Stream(QUERY, workers=3, strategy=request.param, pauses=working) as stream:
         stream.push(events(0))
-        assert stream._core is not None
-        # The first step may take seconds, while kernels are compiled.
-        while (
-            stream._core._waiting
-            or stream._core._turns.lock.locked()
-            or not stream._core._pipeline.strategy.brief
-        ):
-            time.sleep(0.001)
-        time.sleep(0.05)
+        wait_until(lambda: all_asleep(stream))
         working.threads.clear()
         yield stream, working
+
+
+def all_asleep(stream: Stream) -> bool:
+    """Whether a stream has nothing to do, and no thread of it looks for something."""
+    core = stream._core
+    assert core is not None
+    return not core._waiting and not core._turns.lock.locked() and core._pipeline.strategy.brief
 
 
 def read(stream: Stream, n: int) -> list[int]:
     """The next results; waits long for them, but not forever."""
     found: list[int] = []
-    end = time.monotonic() + 30
+    end = time.monotonic() + PATIENCE
     while len(found) < n and time.monotonic() < end:
-        for rows in stream.results(10.0):
+        for rows in stream.results(PATIENCE):
             found += rows.column("sum").to_pylist()
             if len(found) >= n:
                 break
@@ -121,10 +122,7 @@ def test_what_ends_no_window_is_worked_on_without_another_push(
     monkeypatch.setattr(stream._core._turns, "rests", lambda arrived, due: True)
     monkeypatch.setattr(stream._core._pipeline.strategy, "due", lambda limit: False)
     stream.push(events(10, 2))
-    until = time.monotonic() + 30
-    while stream.metrics().waiting and time.monotonic() < until:
-        time.sleep(0.001)
-    assert stream.metrics().waiting == 0
+    wait_until(lambda: stream.metrics().waiting == 0)
     assert "MainThread" not in working.threads
 
 
@@ -135,7 +133,7 @@ def test_while_he_rests_pushes_wait_for_one_that_ends_a_window(
     assert stream._core is not None
     stream.push(events(10, 11))
     assert read(stream, 2) == [45, 145]
-    time.sleep(0.05)
+    wait_until(lambda: all_asleep(stream))
     stream._core._turns._rested = time.perf_counter() + 1000.0
     steps = []
     take = stream._core._pipeline.front.take
@@ -166,10 +164,7 @@ def test_what_is_too_much_for_those_who_push_does_not_wait(
     monkeypatch.setattr(stream._core._pipeline.strategy, "due", lambda limit: False)
     stream.push(events(10, pump.SMALL - 1))
     stream.push(events(pump.SMALL + 9, 1))
-    until = time.monotonic() + 30
-    while stream.metrics().waiting and time.monotonic() < until:
-        time.sleep(0.001)
-    assert stream.metrics().waiting == 0
+    wait_until(lambda: stream.metrics().waiting == 0)
     assert "MainThread" not in working.threads
 
 
@@ -191,8 +186,8 @@ def test_an_interrupt_while_a_push_works_reaches_it_and_ends_the_stream(
     with pytest.raises(KeyboardInterrupt):
         list(push_now_and_then(stream))
     with pytest.raises(PaneflowError, match="KeyboardInterrupt"):
-        list(stream.results(10.0))
-    stream._core._thread.join(10.0)
+        list(stream.results(PATIENCE))
+    stream._core._thread.join(PATIENCE)
     assert not stream._core._thread.is_alive()
 
 
@@ -208,6 +203,6 @@ def test_what_comes_behind_an_error_is_not_worked_on(
     monkeypatch.setattr(stream._core._pipeline.front, "take", fails)
     stream.push(events(10))
     with pytest.raises(PaneflowError, match="no more room"):
-        list(stream.results(10.0))
+        list(stream.results(PATIENCE))
     with pytest.raises(PaneflowError, match="no more room"):
         stream.push(events(20))

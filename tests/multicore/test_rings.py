@@ -11,6 +11,7 @@ import pytest
 
 from paneflow.engines.multicore.threads.ring import Bell, Ring
 from paneflow.merging.atomics import add, exchange, observe
+from tests.waiting import PATIENCE
 
 compiled = numba.njit(nogil=True)
 
@@ -123,5 +124,5 @@ def test_a_bell_wakes_who_sleeps_and_does_not_forget_who_came_late() -> None:
     time.sleep(0.05)
     assert not woken.is_set()
     bell.ring()
-    thread.join(5)
+    thread.join(PATIENCE)
     assert woken.is_set()

@@ -16,6 +16,7 @@ import pytest
 import paneflow as pf
 from paneflow import aggregates as A, windows as W
 from paneflow.engines.multicore.closing.event_log import EventLog
+from tests.waiting import PATIENCE, wait_until
 
 SUM = {"sum": A.sum("v")}
 
@@ -28,7 +29,7 @@ def rows_of(stream: Any, wait: float = 1.0) -> list[dict[str, Any]]:
 def next_rows(stream: Any, n: int) -> list[dict[str, Any]]:
     """At least so many rows, however long they take."""
     rows: list[dict[str, Any]] = []
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     while len(rows) < n and time.monotonic() < deadline:
         rows += rows_of(stream, 0.02)
     return rows
@@ -36,9 +37,7 @@ def next_rows(stream: Any, n: int) -> list[dict[str, Any]]:
 
 def settled(stream: Any) -> None:
     """Wait until everything pushed has been looked at."""
-    deadline = time.monotonic() + 60
-    while stream.metrics().waiting and time.monotonic() < deadline:
-        time.sleep(0.001)
+    wait_until(lambda: not stream.metrics().waiting)
     time.sleep(0.02)
 
 
@@ -259,7 +258,7 @@ def test_a_reader_may_come_before_the_first_event() -> None:
         assert list(stream.results(0.05)) == []
         assert time.monotonic() - before >= 0.05
         got: list[dict[str, Any]] = []
-        reader = threading.Thread(target=lambda: got.extend(rows_of(stream, 5)))
+        reader = threading.Thread(target=lambda: got.extend(rows_of(stream, PATIENCE)))
         reader.start()
         stream.push([{"t": 1, "v": 1}])
         stream.finish()

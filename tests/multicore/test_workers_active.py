@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import threading
-import time
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +18,7 @@ from paneflow.engines.multicore.topologies.handshake import Handshake
 from paneflow.engines.multicore.workers.active import Active, Mapping, private
 from paneflow.engines.multicore.workers.agnostic import Agnostic
 from paneflow.engines.multicore.workers.farm import Farm
+from tests.waiting import PATIENCE, wait_until
 
 SOURCE = pa.schema([("t", pa.int64()), ("m", pa.bool_()), ("k", pa.int64())])
 
@@ -124,14 +124,13 @@ def test_a_worker_that_is_stopped_as_it_begins_to_listen_ends(
             crew.stop()
         return int(rung(bell))
 
-    while not worker.bell.asleep:
-        time.sleep(0.001)
+    wait_until(lambda: worker.bell.asleep)
     monkeypatch.setattr(Bell, "rung", property(stops_between))
     worker.bell.ring()
-    worker.thread.join(5)
+    worker.thread.join(PATIENCE)
     ended = not worker.thread.is_alive()
     crew.stop()
-    worker.thread.join(5)
+    worker.thread.join(PATIENCE)
     assert ended
 
 

@@ -21,6 +21,7 @@ from paneflow.engines.multicore.intake.key_codes import KeyCodes
 from paneflow.engines.multicore.pump.pipeline import SHORT_STEP
 from paneflow.engines.multicore.stream import Stream
 from paneflow.engines.multicore.workers.agnostic import Agnostic
+from tests.waiting import wait_until
 
 
 def test_readers_and_the_emitter_do_not_disturb_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,10 +85,7 @@ def test_events_of_closed_windows_are_given_up_before_the_next_push(window: W.Wi
         rows = 0
         while rows < 999:
             rows += sum(table.num_rows for table in stream.results(1))
-        until = time.monotonic() + 10
-        while kept() > 800_000 and time.monotonic() < until:
-            time.sleep(0.01)
-        assert kept() <= 800_000
+        wait_until(lambda: kept() <= 800_000)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +114,7 @@ def test_the_buffer_does_not_grow_with_the_stream(window: W.Window) -> None:
     assert 0 < max(seen) <= 2 * SHORT_STEP + event_log.SPARE + 200
 
 
-def test_a_worker_that_is_slow_is_handed_fewer_windows() -> None:
+def test_a_worker_that_is_slow_is_handed_less_than_its_share() -> None:
     def pause(rank: int) -> None:
         if rank == 0:
             time.sleep(0.05)
@@ -128,7 +126,7 @@ def test_a_worker_that_is_slow_is_handed_fewer_windows() -> None:
         stream.finish()
         assert sum(rows.num_rows for rows in stream.results()) == 200
         slow, *others = (unit.results for unit in stream.metrics().units)
-    assert slow < min(others)
+    assert slow < sum(others) / 2
 
 
 @pytest.mark.parametrize("strategy", ["active", "agnostic"])
