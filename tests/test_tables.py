@@ -105,13 +105,6 @@ def test_missing_integers_of_pandas_stay_integers() -> None:
     assert rows["peak"].isna().tolist() == [False, True]
 
 
-def test_categories_of_pandas(engine: str) -> None:
-    frame = TABLE.to_pandas()
-    frame["k"] = frame["k"].astype("category")
-    rows = QUERY.over(frame, engine=engine)
-    assert rows["k"].tolist() == ["a", "b", None]
-
-
 def test_polars(engine: str) -> None:
     rows = QUERY.over(pl.DataFrame(TABLE), engine=engine)
     assert isinstance(rows, pl.DataFrame)
@@ -123,13 +116,6 @@ def test_lazy_polars(engine: str) -> None:
     rows = QUERY.over(pl.DataFrame(TABLE).lazy(), engine=engine)
     assert isinstance(rows, pl.LazyFrame)
     assert rows.with_columns(pl.col("window").cast(pl.String)).collect().to_dicts() == EXPECTED
-
-
-def test_categories_of_polars(engine: str) -> None:
-    frame = pl.DataFrame(TABLE).with_columns(pl.col("k", "s").cast(pl.Categorical))
-    rows = QUERY.over(frame, engine=engine)
-    assert rows["k"].to_list() == ["a", "b", None]
-    assert rows["all"].to_list() == [["x"], ["z"], ["y"]]
 
 
 @pytest.mark.parametrize("kind", [list, pd.DataFrame, pl.DataFrame], ids=lambda k: k.__module__)

@@ -23,6 +23,7 @@ from paneflow.slicing.times import time_type
 from paneflow.slicing.window_columns import check_window_columns
 from paneflow.stating import labelled, named, names, tick
 from paneflow.tables import is_spark, to_arrow
+from paneflow.tables.origin import Origin
 from paneflow.windows import Duration, Window, duration
 from paneflow.windows.many_rows import MAX_ROWS, check_limit
 
@@ -90,9 +91,11 @@ class Query:
     ) -> Any:
         """Answer over a table: pyarrow, pandas, polars, a list of dicts, or a Spark DataFrame.
 
-        The result is of the same kind. Rows are ordered by (end, window, seq, key), but for those
-        of a Spark DataFrame. A query that would give more than `max_rows` is refused before any
-        is made; None is no limit. On Spark this holds for what a task answers at once.
+        The result is of the same kind. Other tables that speak the Arrow C stream, such as DuckDB
+        relations and a `pyarrow.RecordBatchReader`, give a pyarrow table. Rows are ordered by
+        (end, window, seq, key), but for those of a Spark DataFrame. A query that would give more
+        than `max_rows` is refused before any is made; None is no limit. On Spark this holds for
+        what a task answers at once.
 
         Over a streaming DataFrame rows come as the watermark passes, and there are four options.
         `max_ahead` leaves out events that are further ahead of the clock. `emit="updates"` gives
@@ -124,7 +127,7 @@ class Query:
         chosen = self._plan(arrow.schema, engine, merge)
         run = importlib.import_module(f"paneflow.engines.{chosen.engine}").answer
         plan_ = () if chosen.engine == "oracle" else (chosen,)
-        return back(run(self, arrow, *plan_, max_rows=limit, stacklevel=2))
+        return back(run(self, arrow, *plan_, max_rows=limit, stacklevel=2), self._origins())
 
     def open(
         self,
@@ -288,6 +291,16 @@ FlatFAT where it has few, long windows
         read = [column for window in self.windows.values() for column in window.columns]
         read += [column for a in self.aggregates.values() for column in a.columns]
         return tuple(dict.fromkeys([self.time, *self.key, *read]))
+
+    def _origins(self) -> dict[str, Origin]:
+        """What columns of the result are made of, where they are made of one column."""
+        made = {name: Origin(name, held=True) for name in self.key}
+        made |= dict.fromkeys(("start", "end"), Origin(self.time, held=False))
+        for name, aggregate in self.aggregates.items():
+            if aggregate.columns:
+                which = aggregate.result_column
+                made[name] = Origin(aggregate.columns[which or 0], held=which is not None)
+        return made
 
     def types(self, schema: pa.Schema) -> dict[str, pa.DataType]:
         """The types of the columns that aggregates read."""

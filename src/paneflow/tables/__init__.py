@@ -1,0 +1,69 @@
+"""Tables of every kind in, tables of the same kind out.
+
+Inside there is only pyarrow. pandas and polars are looked at only if the caller has them
+imported already: a table of theirs cannot exist otherwise. Every other library's table is read
+through the Arrow C stream, if it has one. Columns that a query does not read may hold anything:
+they are never converted.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from paneflow.errors import InputError
+from paneflow.tables import dicts, pandas_frames, polars_frames, streams
+from paneflow.tables.origin import Origin
+
+Back = Callable[[pa.Table, Mapping[str, Origin]], Any]
+"""Turns a result into the caller's kind, given where the result's columns come from."""
+
+
+def to_arrow(table: Any, read: Collection[str]) -> tuple[pa.Table, Back]:
+    """The table as pyarrow, and the function that turns a result into the caller's kind.
+
+    Only the columns that are read are converted; others stand there as columns of nulls, so that
+    an error can name them. In pandas a NaN means a missing value, so it becomes a null.
+
+    >>> arrow, back = to_arrow([{"t": 1, "v": 2.5}], ["t", "v"])
+    >>> arrow.column_names, back(arrow, {})
+    (['t', 'v'], [{'t': 1, 'v': 2.5}])
+    """
+    if isinstance(table, pa.Table):
+        return table, _as_it_is
+    if isinstance(table, pa.RecordBatch):
+        return pa.Table.from_batches([table]), _as_it_is
+    pandas = sys.modules.get("pandas")
+    if pandas is not None and isinstance(table, pandas.DataFrame):
+        return pandas_frames.read(table, read), pandas_frames.back_to(table)
+    polars = sys.modules.get("polars")
+    if polars is not None and isinstance(table, polars.LazyFrame):
+        back = polars_frames.back_to(table.collect_schema)
+        return polars_frames.read(polars_frames.collected(table, read), read), (
+            lambda result, origins: back(result, origins).lazy()
+        )
+    if polars is not None and isinstance(table, polars.DataFrame):
+        return polars_frames.read(table, read), polars_frames.back_to(lambda: table.schema)
+    if isinstance(table, list) and all(isinstance(row, dict) for row in table):
+        return dicts.read(table, read), lambda result, _: result.to_pylist()
+    if is_spark(table):
+        raise InputError(
+            "a Spark DataFrame is answered by query.over alone: elsewhere collect it first, "
+            "with df.toArrow()"
+        )
+    if streams.speaks(table):
+        return streams.read(table, read), _as_it_is
+    raise InputError(f"{streams.named(table)} is no table paneflow can read; {streams.EXPECTED}")
+
+
+def is_spark(table: Any) -> bool:
+    """Whether a table is a DataFrame of Spark, classic or over Connect."""
+    pyspark = sys.modules.get("pyspark.sql")
+    return pyspark is not None and isinstance(table, pyspark.DataFrame)
+
+
+def _as_it_is(result: pa.Table, origins: Mapping[str, Origin]) -> pa.Table:
+    return result
