@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from paneflow._faces import named_texts, shortened, table_html
 from paneflow.aggregates.aggregate import Aggregate
 from paneflow.errors import InputError, QueryError
 from paneflow.names import is_name
@@ -332,8 +333,22 @@ FlatFAT where it has few, long windows
         return plan(self.windows, self.aggregates, schema, chosen, merge)
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{name}={a}" for name, a in self.aggregates.items())
-        return f"Query({', '.join(self.windows)}; {shown}; key={list(self.key)}, time={self.time})"
+        shown = (f"{name}: {', '.join(shortened(items))}" for name, items in self._parts().items())
+        return f"Query({'; '.join(shown)})"
+
+    def _repr_html_(self) -> str:
+        return table_html("Query", self._parts())
+
+    def _parts(self) -> dict[str, Iterable[str]]:
+        """What the query is made of, by name; what was not given is left out."""
+        parts = {
+            "windows": named_texts(self.windows),
+            "aggregates": named_texts(self.aggregates),
+            "key": self.key,
+            "time": (self.time,),
+            "lateness": (str(self.lateness),) if self.lateness.value else (),
+        }
+        return {name: items for name, items in parts.items() if items}
 
 
 def _require_schema(schema: object) -> None:

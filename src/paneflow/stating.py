@@ -41,8 +41,8 @@ def labelled(windows: Any) -> dict[str, Window]:
         found = {str(w): w for w in given}
         if len(found) < len(given):
             raise QueryError(
-                f"a window is given twice among {', '.join(map(str, given))}: leave one out, or "
-                f"pass a dict of labels"
+                f"two windows have the same label among {', '.join(map(str, given))}: leave one "
+                f"out, or pass a dict of labels and windows"
             )
     else:
         found = dict(windows)

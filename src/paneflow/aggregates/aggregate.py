@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from paneflow._faces import Call, code_html
 from paneflow.aggregates.laws import Laws
 from paneflow.aggregates.operator import Array, Operator, Partials
 from paneflow.aggregates.values import Kind, kind_of
@@ -31,7 +32,7 @@ Lowered = tuple[Array | pa.Array, Array | None]
 """Values, and which of them are valid (None: all)."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Aggregate(ABC):
     """A function of a window's events. `columns` are what it reads."""
 
@@ -70,11 +71,23 @@ class Aggregate(ABC):
                     f"{types[column]}: cast it, or choose another aggregate"
                 )
 
+    def _call(self) -> Call:
+        """The call that makes this aggregate; options that have their default are left out."""
+        own = {f.name: f.default for f in fields(self) if f.name != "columns"}
+        options = {name: getattr(self, name) for name in own if getattr(self, name) != own[name]}
+        return Call(self.name, self.columns, options)
+
     def __str__(self) -> str:
-        return f"{self.name}({', '.join(self.columns)})"
+        return self._call().text(str, repr)
+
+    def __repr__(self) -> str:
+        return self._call().text(repr)
+
+    def _repr_html_(self) -> str:
+        return code_html(str(self))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Constant(Aggregate):
     """An aggregate whose partial has a fixed size."""
 
@@ -90,14 +103,14 @@ class Constant(Aggregate):
         """Results of many windows: n counted events each, and the merged partials."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Multiset(Aggregate):
     """An aggregate of how often each value of a column occurs."""
 
     laws: ClassVar[Laws] = Laws(invertible=True, growing=True)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Ordered(Aggregate):
     """An aggregate of the values of a window in total order."""
 

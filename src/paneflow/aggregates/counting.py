@@ -17,7 +17,7 @@ from paneflow.aggregates.laws import Laws
 from paneflow.aggregates.operator import Array, Operator
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Count(Constant):
     name: ClassVar[str] = "count"
     laws: ClassVar[Laws] = Laws(invertible=True)

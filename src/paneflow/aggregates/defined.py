@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from paneflow._faces import Call
 from paneflow.aggregates._identity import digest_of
 from paneflow.aggregates._results import fitted, plain_value
 from paneflow.aggregates._roles import Role
@@ -40,7 +41,7 @@ class SlowAggregateWarning(UserWarning):
     """A user's aggregate could not be compiled and runs as Python."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Definition:
     """lift, combine and lower; call it with columns to get an aggregate of them."""
 
@@ -57,6 +58,9 @@ class Definition:
     """Whether there were samples on which to check the laws."""
     reads: str = field(default="", init=False)
     """A digest of what the functions read when a query last began: it is compiled into them."""
+
+    def __repr__(self) -> str:
+        return Call("define", options={"name": self.title}).text(repr)
 
     def __getstate__(self) -> dict[str, Any]:
         # A worker on another machine has not the file in which the functions stand.
@@ -81,7 +85,7 @@ class Definition:
         return Defined(tuple(columns), self)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Defined(Constant):
     definition: Definition = None  # type: ignore[assignment]
 
@@ -157,8 +161,8 @@ class Defined(Constant):
             plain = [int(r) if isinstance(r, bool) else r for r in plain]
         return fitted(f"{self}: lower", plain, type_, advice)
 
-    def __str__(self) -> str:
-        return f"{self.definition.title}({', '.join(self.columns)})"
+    def _call(self) -> Call:
+        return Call(self.definition.title, self.columns)
 
 
 def _as_float(aggregate: Defined, whole: int) -> float:

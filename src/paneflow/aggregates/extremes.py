@@ -83,7 +83,7 @@ def _top(kind: Kind) -> Any:
     return np.nan if kind is Kind.FLOAT else NEVER
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Pick(Constant):
     """One value of a column."""
 
@@ -96,7 +96,7 @@ class Pick(Constant):
         return merged[0][-1], n > 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Extreme(Pick):
     """The least or the greatest value. Zeros are equal, so a zero comes out without a sign."""
 
@@ -105,7 +105,7 @@ class Extreme(Pick):
         return (values + 0.0 if kinds[self.columns[0]] is Kind.FLOAT else values), counted
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Min(Extreme):
     name: ClassVar[str] = "min"
     laws: ClassVar[Laws] = Laws(idempotent=True)
@@ -118,7 +118,7 @@ class Min(Extreme):
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Max(Extreme):
     name: ClassVar[str] = "max"
     laws: ClassVar[Laws] = Laws(idempotent=True)
@@ -133,7 +133,7 @@ class Max(Extreme):
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Edge(Pick):
     """The first or the last value in total order."""
 
@@ -156,18 +156,18 @@ class Edge(Pick):
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class First(Edge):
     name: ClassVar[str] = "first"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Last(Edge):
     name: ClassVar[str] = "last"
     last: ClassVar[bool] = True
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Arg(Pick):
     """The value of one column where another is least or greatest."""
 
@@ -194,12 +194,12 @@ class Arg(Pick):
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ArgMin(Arg):
     name: ClassVar[str] = "arg_min"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ArgMax(Arg):
     name: ClassVar[str] = "arg_max"
     greatest: ClassVar[bool] = True

@@ -13,6 +13,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
+from paneflow._faces import Call, Word
 from paneflow.aggregates._checks import whole_number
 from paneflow.aggregates.aggregate import Multiset, Types
 from paneflow.aggregates.values import Kind, plain_type
@@ -26,7 +27,13 @@ def checked_share(q: float, what: str) -> float:
     return float(q)
 
 
-@dataclass(frozen=True)
+def _share(q: float) -> Word:
+    """A share as text: in short, where nothing is lost by it."""
+    short = f"{q:g}"
+    return Word(short if float(short) == q else repr(q))
+
+
+@dataclass(frozen=True, repr=False)
 class Quantiles(Multiset):
     qs: tuple[float, ...] = (0.5,)
 
@@ -37,11 +44,14 @@ class Quantiles(Multiset):
     def result_type(self, types: Types) -> pa.DataType:
         return pa.float64() if self.single else pa.list_(pa.float64())
 
+    def _call(self) -> Call:
+        return Call(self.name, (*self.columns, list(map(_share, self.qs))))
+
     def __str__(self) -> str:
-        return f"{self.name}({self.columns[0]}, {', '.join(f'{q:g}' for q in self.qs)})"
+        return Call(self.name, (*self.columns, *map(_share, self.qs))).text(str)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Quantile(Quantiles):
     name: ClassVar[str] = "quantile"
     single: ClassVar[bool] = True
@@ -50,16 +60,22 @@ class Quantile(Quantiles):
     def q(self) -> float:
         return self.qs[0]
 
+    def _call(self) -> Call:
+        return Call(self.name, (*self.columns, _share(self.q)))
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Median(Quantile):
     name: ClassVar[str] = "median"
 
+    def _call(self) -> Call:
+        return Call(self.name, self.columns)
+
     def __str__(self) -> str:
-        return f"median({self.columns[0]})"
+        return self._call().text(str)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Mode(Multiset):
     name: ClassVar[str] = "mode"
     result_column: ClassVar[int | None] = 0
@@ -68,7 +84,7 @@ class Mode(Multiset):
         return plain_type(types[self.columns[0]])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Distinct(Multiset):
     name: ClassVar[str] = "distinct"
     when_empty: ClassVar[int | None] = 0
@@ -77,7 +93,7 @@ class Distinct(Multiset):
         return pa.int64()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TopK(Multiset):
     k: int = 1
 
@@ -87,8 +103,8 @@ class TopK(Multiset):
     def result_type(self, types: Types) -> pa.DataType:
         return pa.list_(plain_type(types[self.columns[0]]))
 
-    def __str__(self) -> str:
-        return f"top_k({self.columns[0]}, {self.k})"
+    def _call(self) -> Call:
+        return Call(self.name, (*self.columns, self.k))
 
 
 def median(column: str) -> Median:

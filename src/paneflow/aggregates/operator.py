@@ -60,7 +60,7 @@ class Code(NamedTuple):
     gather: Callable[..., Any] | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Operator:
     """lift and combine over typed components.
 
@@ -103,6 +103,9 @@ class Operator:
     """Inputs that lift takes as booleans; columns hold them as integers."""
     provides: tuple[tuple[str, tuple[int, ...]], ...] = field(default=(), compare=False)
     """Operators over the same inputs whose components are among this one's: (name, which)."""
+
+    def __repr__(self) -> str:
+        return f"Operator({self.name!r}, {', '.join(map(repr, self.columns))})"
 
     @property
     def code(self) -> Code:

@@ -107,7 +107,7 @@ def _functions(
     return lift, gather
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LinearRegression(Constant):
     name: ClassVar[str] = "linear_regression"
     scalar: ClassVar[bool] = False

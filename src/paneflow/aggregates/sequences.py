@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
+from paneflow._faces import Call, Word
 from paneflow.aggregates._results import fitted
 from paneflow.aggregates.aggregate import Lowered, Ordered, Types
 from paneflow.aggregates.operator import Array
@@ -24,7 +25,7 @@ from paneflow.errors import InputError, PaneflowError, QueryError
 from paneflow.names import is_name
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Collect(Ordered):
     name: ClassVar[str] = "collect"
     result_column: ClassVar[int | None] = 0
@@ -48,7 +49,7 @@ class Collect(Ordered):
         return pa.ListArray.from_arrays(marks, taken(values, pa.array(positions))), None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Concat(Ordered):
     separator: str = ""
 
@@ -73,7 +74,7 @@ class Concat(Ordered):
         return pa.array(joined, pa.large_string()), None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Applied(Ordered):
     function: Callable[..., Any] = lambda *arrays: None
     returns: pa.DataType = pa.float64()
@@ -113,8 +114,14 @@ class Applied(Ordered):
         advice = "pass returns= the Arrow type of what it gives"
         return fitted(f"{self}: the function", results, self.returns, advice)
 
-    def __str__(self) -> str:
+    @property
+    def title(self) -> str:
+        """The function and its columns, without the type of the results."""
         return f"apply({function_name(self.function)}, {', '.join(self.columns)})"
+
+    def _call(self) -> Call:
+        options = {"returns": Word(self.returns)} if self.returns != pa.float64() else {}
+        return Call("apply", (Word(function_name(self.function)), *self.columns), options)
 
 
 def function_name(function: Any) -> str:
@@ -138,7 +145,7 @@ def concat(column: str, separator: str = "") -> Concat:
     """All texts in total order, joined.
 
     >>> print(concat("word", " "))
-    concat(word)
+    concat(word, separator=' ')
     """
     if not isinstance(separator, str) or not (is_name(separator) or separator == ""):
         raise QueryError(f"concat: separator must be text, not {separator!r}")

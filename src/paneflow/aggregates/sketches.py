@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
+from paneflow._faces import Call
 from paneflow.aggregates import _bloom, _datasketches, _maxent
 from paneflow.aggregates._checks import whole_number
 from paneflow.aggregates.aggregate import Constant, Kinds, Lowered, Merged, Types
@@ -65,7 +66,7 @@ def _combine_words_into(target, a, b):  # type: ignore[no-untyped-def]
         target[i] = a[i] | b[i]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MomentSketch(Constant):
     q: float = 0.5
     k: int = 10
@@ -103,7 +104,7 @@ class MomentSketch(Constant):
         return estimates[:, 0], n > 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class BloomFilter(Constant):
     bits: int = 1024
     hashes: int = 4
@@ -137,7 +138,7 @@ class BloomFilter(Constant):
         return filters.cast(pa.binary()), n > 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ApproxDistinct(Constant):
     lg_k: int = 12
 
@@ -157,13 +158,17 @@ class ApproxDistinct(Constant):
         return _estimates(merged[0][0], n, _datasketches.Hll(self.lg_k).lower)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ApproxQuantile(Constant):
     q: float = 0.5
     k: int = 200
 
     name: ClassVar[str] = "approx_quantile"
     accepts: ClassVar[tuple[Kind, ...]] = NUMERIC
+
+    def _call(self) -> Call:
+        options = {"k": self.k} if self.k != 200 else {}
+        return Call(self.name, (*self.columns, self.q), options)
 
     def result_type(self, types: Types) -> pa.DataType:
         return pa.float64()
@@ -204,7 +209,7 @@ def moment_sketch(column: str, q: float = 0.5, k: int = 10) -> MomentSketch:
     """An estimate of the q-quantile from k power sums: small, mergeable, for smooth data.
 
     >>> print(moment_sketch("load", 0.99))
-    moment_sketch(load)
+    moment_sketch(load, q=0.99)
     """
     whole_number(k, "moment_sketch: k", 2, 15)
     return MomentSketch((column,), checked_share(q, "moment_sketch"), k)
@@ -235,7 +240,7 @@ def approx_quantile(column: str, q: float, k: int = 200) -> ApproxQuantile:
     count). Beyond, it is a value of the window whose rank is within about 1.3 % of q for k = 200.
 
     >>> print(approx_quantile("load", 0.9))
-    approx_quantile(load)
+    approx_quantile(load, 0.9)
     """
     whole_number(k, "approx_quantile: k", 8, 65535)
     return ApproxQuantile((column,), checked_share(q, "approx_quantile"), k)

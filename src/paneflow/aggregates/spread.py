@@ -49,7 +49,7 @@ def whole_deviation(column: str) -> Operator:
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Spread(Constant):
     """Variance and standard deviation."""
 
@@ -79,24 +79,24 @@ class Spread(Constant):
             return (np.sqrt(spread) / scale if self.root else spread / scale / scale), valid
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Var(Spread):
     name: ClassVar[str] = "var"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Std(Spread):
     name: ClassVar[str] = "std"
     root: ClassVar[bool] = True
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class VarPop(Spread):
     name: ClassVar[str] = "var_pop"
     taken: ClassVar[int] = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class StdPop(Spread):
     name: ClassVar[str] = "std_pop"
     taken: ClassVar[int] = 0

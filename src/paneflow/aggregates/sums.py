@@ -103,7 +103,7 @@ def big_sum(high: int, low: int) -> int:
     return (int(high) << 32) + int(low)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Sum(Constant):
     exact: bool = False
 
@@ -135,7 +135,7 @@ class Sum(Constant):
         return (_exact_sum.lower_rows(parts[0]) if self.exact else parts[0]), n > 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Mean(Constant):
     name: ClassVar[str] = "mean"
     laws: ClassVar[Laws] = Laws(invertible=True)
@@ -161,7 +161,7 @@ class Mean(Constant):
         return totals / np.maximum(n, 1), counted
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Product(Constant):
     name: ClassVar[str] = "product"
     accepts: ClassVar[tuple[Kind, ...]] = NUMERIC
@@ -178,7 +178,7 @@ class Product(Constant):
         return merged[0][0], n > 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class GeometricMean(Constant):
     name: ClassVar[str] = "geometric_mean"
     accepts: ClassVar[tuple[Kind, ...]] = NUMERIC

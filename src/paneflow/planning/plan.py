@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from paneflow._faces import counted, table_html
 from paneflow.aggregates.aggregate import Aggregate, Constant, Multiset
 from paneflow.aggregates.defined import Defined
 from paneflow.aggregates.operator import Operator, share
@@ -19,7 +20,7 @@ from paneflow.windows import Sliding, Window
 from paneflow.windows.many_rows import RowCount
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Plan:
     """How a query will be answered. Printing it shows the reasons."""
 
@@ -40,6 +41,17 @@ class Plan:
         lines.append("because:")
         lines += [f"  - {reason}" for reason in self.reasons]
         return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        counts = counted(operator=len(self.operators), reason=len(self.reasons))
+        return f"Plan(engine={self.engine!r}, merge={self.merge!r}, {counts})"
+
+    def _repr_html_(self) -> str:
+        rows = {"engine": [self.engine], "merge": [self.merge]}
+        if self.rows is not None:
+            rows["rows"] = [str(self.rows)]
+        rows["operators"] = [f"{op} for {', '.join(users)}" for op, users in self.operators.items()]
+        return table_html("Plan", rows | {"because": list(self.reasons)})
 
 
 def _title(operator: Operator, user: Aggregate) -> str:

@@ -5,12 +5,13 @@ Whoever cuts slices or reads them, in whatever engine, goes by this page.
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from paneflow.aggregates._identity import digest_of
-from paneflow.aggregates.aggregate import Constant, Kinds, Multiset, Ordered
+from paneflow.aggregates.aggregate import Aggregate, Constant, Kinds, Multiset, Ordered
 from paneflow.aggregates.defined import Defined
 from paneflow.aggregates.operator import Operator, share
 from paneflow.aggregates.sequences import Applied
@@ -85,9 +86,10 @@ def identity_of(query: Query) -> dict[str, Any]:
         # A function's own repr holds an address, which another process does not share.
         if isinstance(aggregate, Applied):
             returns = str(aggregate.returns)
-            return f"{aggregate} {returns} {digest_of(str(aggregate), aggregate.function)}"
+            title = aggregate.title
+            return f"{title} {returns} {digest_of(title, aggregate.function)}"
         if not isinstance(aggregate, Defined):
-            return repr(aggregate)
+            return _written_out(aggregate)
         user = aggregate.definition
         roles = (user.lift, user.combine, user.lower, user.identity)
         return f"{aggregate} {digest_of(str(aggregate), roles)}"
@@ -101,6 +103,12 @@ def identity_of(query: Query) -> dict[str, Any]:
     # The first form goes without saying, so that what is stored in it stays readable.
     forms = {name: a.form for name, a in query.aggregates.items() if a.form > 1}
     return identity | ({FORMS: forms} if forms else {})
+
+
+def _written_out(aggregate: Aggregate) -> str:
+    """An aggregate with all its parameters, as stored slices name it: this text never changes."""
+    written = (f"{field.name}={getattr(aggregate, field.name)!r}" for field in fields(aggregate))
+    return f"{type(aggregate).__qualname__}({', '.join(written)})"
 
 
 def stored_operators(query: Query, kinds: Kinds) -> dict[Operator, str]:

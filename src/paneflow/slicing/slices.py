@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from paneflow._faces import named_texts, shortened, table_html
 from paneflow.errors import InputError
 
 VERSION = 1
@@ -98,7 +99,20 @@ class Slices:
         return int(self.table.num_rows)
 
     def __repr__(self) -> str:
-        return f"Slices({len(self)} of {', '.join(self.identity['windows'].values())})"
+        shown = (f"{name}: {', '.join(items)}" for name, items in self._parts().items())
+        return f"Slices({'; '.join(shown)})"
+
+    def _repr_html_(self) -> str:
+        return table_html("Slices", self._parts())
+
+    def _parts(self) -> dict[str, list[str]]:
+        """How many slices there are, and of what."""
+        return {
+            "rows": [f"{len(self):,}"],
+            "windows": shortened(named_texts(self.identity["windows"])),
+            "aggregates": shortened(self.identity["aggregates"]),
+            "key": shortened(self.identity.get("key", ())),
+        }
 
 
 def check_forms(what: str, found: Any, asked: Any, advice: str) -> None:

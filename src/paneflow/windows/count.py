@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from paneflow._faces import Call
 from paneflow.windows._checks import flag, settle, whole_number
-from paneflow.windows.window import Ticks, Window, WindowClass, call_text
+from paneflow.windows.window import Ticks, Window, WindowClass
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Count(Window):
     """Window w holds the events at positions `w*slide <= i < w*slide + size` of their key."""
 
@@ -47,10 +48,10 @@ class Count(Window):
         ends = (self.size % self.slide, self.slide)
         return (begins,) if begins == ends else (begins, ends)
 
-    def __str__(self) -> str:
+    def _call(self) -> Call:
         options = {"partial": True} if self.partial else {}
         sizes = (self.size,) if self.slide == self.size else (self.size, self.slide)
-        return call_text("count", *sizes, **options)
+        return Call("count", sizes, options)
 
 
 def count(size: int, slide: int | None = None, partial: bool = False) -> Count:

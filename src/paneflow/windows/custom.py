@@ -8,17 +8,19 @@ compiled.
 
 from __future__ import annotations
 
+import ast
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from paneflow._faces import bare
 from paneflow.errors import InputError, PaneflowError, QueryError
 from paneflow.windows._checks import flag
-from paneflow.windows.window import Ticks, Window, WindowClass, call_text
+from paneflow.windows.window import Ticks, Window, WindowClass
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Custom(Window):
     """The base of user-defined windows. A subclass is a frozen dataclass that gives four things.
 
@@ -140,7 +142,17 @@ class Custom(Window):
         return first_t, last_t
 
     def __str__(self) -> str:
-        return call_text(type(self).__name__, *(getattr(self, f.name) for f in fields(self)))
+        return self._call().text(_unmistakable)
+
+
+def _unmistakable(value: object) -> str:
+    """A field as text; text that reads like a number or a boolean has quotes."""
+    text = str(value)
+    try:
+        ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return bare(value)
+    return repr(text) if isinstance(value, str) else text
 
 
 def _is_tuple(given: object, kind: type | tuple[type, ...]) -> bool:

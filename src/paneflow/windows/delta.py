@@ -10,13 +10,14 @@ from typing import ClassVar
 
 import numpy as np
 
+from paneflow._faces import Call
 from paneflow.errors import QueryError
 from paneflow.windows._checks import column_name, flag, settle
 from paneflow.windows.duration import Duration, duration
-from paneflow.windows.window import Ticks, Window, WindowClass, call_text
+from paneflow.windows.window import Ticks, Window, WindowClass
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Delta(Window):
     """A trigger with value d asks for the events before it with `d - range <= value < d`.
 
@@ -69,9 +70,9 @@ class Delta(Window):
         """The extent: the times of the first and the last event in the window."""
         return first_t, last_t
 
-    def __str__(self) -> str:
+    def _call(self) -> Call:
         options = {"partial": True} if self.partial else {}
-        return call_text("delta", self.column, self.range, self.slide, **options)
+        return Call("delta", (self.column, self.range, self.slide), options)
 
 
 def delta(column: str, range: object, slide: object, partial: bool = False) -> Delta:

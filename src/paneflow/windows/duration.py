@@ -107,6 +107,16 @@ def duration(given: object, what: str = "range", *, least: int | None = 0) -> Du
     return length
 
 
+def offset_from_epoch(given: object) -> Duration:
+    """Read an offset, which may be negative; no offset is the same with a unit and without.
+
+    >>> offset_from_epoch("0 s") == offset_from_epoch(0)
+    True
+    """
+    offset = duration(given, "offset", least=None)
+    return offset if offset.value else Duration(0, textual=False)
+
+
 def _read(given: object, what: str) -> Duration:
     if isinstance(given, Duration):
         return given

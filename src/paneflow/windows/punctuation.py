@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from paneflow._faces import Call
 from paneflow.windows._checks import column_name, flag
-from paneflow.windows.window import Ticks, Window, WindowClass, call_text
+from paneflow.windows.window import Ticks, Window, WindowClass
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Punctuation(Window):
     """A window holds the events after one mark, up to and including the next.
 
@@ -33,9 +34,9 @@ class Punctuation(Window):
         """The extent: the times of the first and the last event in the window."""
         return first_t, last_t
 
-    def __str__(self) -> str:
+    def _call(self) -> Call:
         options = {"partial": True} if self.partial else {}
-        return call_text("punctuation", self.column, **options)
+        return Call("punctuation", (self.column,), options)
 
 
 def punctuation(column: str, partial: bool = False) -> Punctuation:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from paneflow._faces import Call
 from paneflow.windows._checks import settle
 from paneflow.windows.duration import Duration, duration
-from paneflow.windows.window import Ticks, Window, WindowClass, call_text
+from paneflow.windows.window import Ticks, Window, WindowClass
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Session(Window):
     """A window is a maximal run of events whose consecutive times differ by at most `gap`."""
 
@@ -25,8 +26,8 @@ class Session(Window):
         """The extent: from the first event to one gap after the last."""
         return first_t, last_t + self.gap.value
 
-    def __str__(self) -> str:
-        return call_text("session", self.gap)
+    def _call(self) -> Call:
+        return Call("session", (self.gap,))
 
 
 def session(gap: object) -> Session:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from paneflow._faces import Call
 from paneflow.windows._checks import settle, whole_number
-from paneflow.windows.duration import Duration, duration
-from paneflow.windows.window import Ticks, Window, WindowClass, call_text
+from paneflow.windows.duration import Duration, duration, offset_from_epoch
+from paneflow.windows.window import Ticks, Window, WindowClass
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SlideByTime(Window):
     """Window w holds the last `size` events before the boundary `offset + (w+1)*slide`.
 
@@ -28,16 +29,16 @@ class SlideByTime(Window):
             self,
             size=whole_number(self.size, "size"),
             slide=duration(self.slide, "slide", least=1),
-            offset=duration(self.offset, "offset", least=None),
+            offset=offset_from_epoch(self.offset),
         )
 
     def extent(self, seq: Ticks, first_t: Ticks, last_t: Ticks) -> tuple[Ticks, Ticks]:
         """The extent: from the first event in the window to the boundary."""
         return first_t, seq * self.slide.value + (self.offset.value + self.slide.value)
 
-    def __str__(self) -> str:
+    def _call(self) -> Call:
         shifted = {"offset": self.offset} if self.offset.value else {}
-        return call_text("slide_by_time", self.size, self.slide, **shifted)
+        return Call("slide_by_time", (self.size, self.slide), shifted)
 
 
 def slide_by_time(size: int, slide: object, offset: object = 0) -> SlideByTime:
@@ -49,5 +50,5 @@ def slide_by_time(size: int, slide: object, offset: object = 0) -> SlideByTime:
     return SlideByTime(
         size=whole_number(size, "size"),
         slide=duration(slide, "slide", least=1),
-        offset=duration(offset, "offset", least=None),
+        offset=offset_from_epoch(offset),
     )

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from paneflow._faces import Call
 from paneflow.windows._checks import flag, settle, whole_number
 from paneflow.windows.duration import Duration, duration
-from paneflow.windows.window import Ticks, Window, WindowClass, call_text
+from paneflow.windows.window import Ticks, Window, WindowClass
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SlideByTuple(Window):
     """Every `every`-th event triggers a window of the events with `t > t_trigger - range`."""
 
@@ -32,9 +33,9 @@ class SlideByTuple(Window):
         """The extent: the times of the first and the last event in the window."""
         return first_t, last_t
 
-    def __str__(self) -> str:
+    def _call(self) -> Call:
         options = {"partial": True} if self.partial else {}
-        return call_text("slide_by_tuple", self.range, self.every, **options)
+        return Call("slide_by_tuple", (self.range, self.every), options)
 
 
 def slide_by_tuple(range: object, every: int, partial: bool = False) -> SlideByTuple:

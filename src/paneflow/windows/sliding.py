@@ -6,12 +6,13 @@ import builtins
 from dataclasses import dataclass
 from typing import ClassVar
 
+from paneflow._faces import Call
 from paneflow.windows._checks import settle
-from paneflow.windows.duration import Duration, duration
-from paneflow.windows.window import Ticks, Window, WindowClass, call_text
+from paneflow.windows.duration import Duration, duration, offset_from_epoch
+from paneflow.windows.window import Ticks, Window, WindowClass
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Sliding(Window):
     """Window w holds the events with `offset + w*slide <= t < offset + w*slide + range`."""
 
@@ -26,7 +27,7 @@ class Sliding(Window):
             self,
             range=duration(self.range, "range", least=1),
             slide=duration(self.slide, "slide", least=1),
-            offset=duration(self.offset, "offset", least=None),
+            offset=offset_from_epoch(self.offset),
         )
 
     def extent(self, seq: Ticks, first_t: Ticks, last_t: Ticks) -> tuple[Ticks, Ticks]:
@@ -62,11 +63,11 @@ class Sliding(Window):
         ends = ((self.offset.value + self.range.value) % slide, slide)
         return (begins,) if begins == ends else (begins, ends)
 
-    def __str__(self) -> str:
+    def _call(self) -> Call:
         shifted = {"offset": self.offset} if self.offset.value else {}
         if self.slide == self.range:
-            return call_text("tumbling", self.range, **shifted)
-        return call_text("sliding", self.range, self.slide, **shifted)
+            return Call("tumbling", (self.range,), shifted)
+        return Call("sliding", (self.range, self.slide), shifted)
 
 
 def sliding(range: object, slide: object, offset: object = 0) -> Sliding:
@@ -84,7 +85,7 @@ def sliding(range: object, slide: object, offset: object = 0) -> Sliding:
     return Sliding(
         range=duration(range, "range", least=1),
         slide=duration(slide, "slide", least=1),
-        offset=duration(offset, "offset", least=None),
+        offset=offset_from_epoch(offset),
     )
 
 

@@ -14,11 +14,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, replace
 from enum import Enum, IntFlag
-from typing import Any, ClassVar, TypeVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from paneflow._faces import Call, bare, code_html
 from paneflow.windows.duration import Duration
 
 Ticks = TypeVar("Ticks", int, npt.NDArray[np.int64])
@@ -58,7 +59,7 @@ OPEN = 2
 CLOSE_AFTER = 4
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Window(ABC):
     """A kind of window with its parameters. `str(window)` is its default label."""
 
@@ -110,16 +111,21 @@ class Window(ABC):
         Takes and gives integers, or int64 arrays for many windows at once.
         """
 
-    @abstractmethod
-    def __str__(self) -> str: ...
+    def _call(self) -> Call:
+        """The call that makes this window; options that have their default are left out."""
+        return Call(type(self).__name__, tuple(getattr(self, f.name) for f in fields(self)))
+
+    def __str__(self) -> str:
+        return self._call().text(bare)
+
+    def __repr__(self) -> str:
+        return self._call().text(_as_argument)
+
+    def _repr_html_(self) -> str:
+        return code_html(str(self))
 
 
-def call_text(name: str, *arguments: object, **options: Any) -> str:
-    """The text of a constructor call, which is how windows are labelled.
-
-    >>> call_text("count", 4, 2, partial=True)
-    'count(4, 2, partial=True)'
-    """
-    shown = [str(argument) for argument in arguments]
-    shown += [f"{option}={value}" for option, value in options.items()]
-    return f"{name}({', '.join(shown)})"
+def _as_argument(value: object) -> str:
+    if isinstance(value, Duration):
+        return repr(str(value) if value.textual else value.value)
+    return repr(value)

@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from paneflow._faces import counted, table_html
 from paneflow.aggregates.aggregate import Kinds
 from paneflow.engines.multicore.contract import Strategy
 from paneflow.engines.multicore.one_worker.single import Single
@@ -49,7 +50,7 @@ BY_NAME: dict[str, type[Strategy]] = {
 ONE_WORKER = "one worker: the thread that puts events in order makes slices and windows too"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class StreamPlan:
     """How a stream is answered. Printing it shows the reasons."""
 
@@ -60,6 +61,14 @@ class StreamPlan:
     def __str__(self) -> str:
         lines = [f"strategy: {self.strategy}", f"workers: {self.workers}", "because:"]
         return "\n".join([*lines, *(f"  - {reason}" for reason in self.reasons)])
+
+    def __repr__(self) -> str:
+        counts = counted(reason=len(self.reasons))
+        return f"StreamPlan(strategy={self.strategy!r}, workers={self.workers}, {counts})"
+
+    def _repr_html_(self) -> str:
+        how = {"strategy": [self.strategy], "workers": [str(self.workers)]}
+        return table_html("Plan of a stream", how | {"because": list(self.reasons)})
 
 
 def choose(

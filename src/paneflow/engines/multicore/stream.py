@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from paneflow._faces import table_html
 from paneflow.aggregates.values import kind_of
 from paneflow.engines.multicore.choosing import StreamPlan, choose, without_partial
 from paneflow.engines.multicore.contract import Pauses
@@ -167,6 +168,22 @@ class Stream:
             nothing = Histogram().latency()
             return StreamMetrics(0, 0, self._timeless, 0, 0, 0, 0, None, nothing, ())
         return self._core.metrics(self._timeless)
+
+    def __repr__(self) -> str:
+        shown = (f"{name}={', '.join(items)}" for name, items in self._parts().items())
+        return f"Stream({', '.join(shown)})"
+
+    def _repr_html_(self) -> str:
+        return table_html("Stream", self._parts())
+
+    def _parts(self) -> dict[str, list[str]]:
+        """What a stream shows of itself: how it runs, and whether it still does."""
+        return {
+            "state": [self._state],
+            "strategy": [self._plan.strategy],
+            "workers": [str(self._workers)],
+            "sources": [str(self._sources)],
+        }
 
     def __enter__(self) -> Stream:
         return self
