@@ -36,10 +36,7 @@ Figures = dict[str, Any]
 
 def events(n: int) -> list[pa.RecordBatch]:
     """The stream in batches, as a user has them."""
-    return [
-        pa.record_batch({"k": batch.key, "t": batch.t, **batch.columns})
-        for batch in CHEAP.batches(n, LENGTH)
-    ]
+    return [batch.given for batch in CHEAP.batches(n, LENGTH)]
 
 
 def follow(

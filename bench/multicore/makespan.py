@@ -52,7 +52,7 @@ def costs(setting: Setting, sample: int) -> Costs:
     question = Question(setting.query, KINDS)
     (span,) = question.spans
     (batch,) = setting.batches(sample, sample)
-    events = Inputs(question, batch)
+    events = Inputs.of(question, batch)
     which = np.arange(len(batch))
     numbers = batch.t // setting.slide
     windows, each_its_own = Cells(question), Cells(question)
@@ -100,8 +100,8 @@ def _part(question: Question, batch: Batch) -> float:
     """Seconds of a part of a window that travels along the line of panes."""
     (span,) = question.spans
     pieces, panes, parts_of = Pieces(span), Cells(question), PartsOf(question)
-    dealer = Dealer(question, [pieces], [pieces.together], True, 1)
-    (share,) = dealer.shares(Arrivals(question, True).batch(batch), batch)
+    dealer = Dealer([pieces], [pieces.together], True, 1)
+    (share,) = dealer.shares(Arrivals(question, True).batch(batch))
     for dealt in share.events:
         assert dealt is not None
         events, numbers = dealt

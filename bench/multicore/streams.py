@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
+import pyarrow as pa
 
 import paneflow as pf
 from paneflow import aggregates as A, windows as W
 from paneflow.aggregates.values import Kind
 from paneflow.engines.multicore.choosing import BY_NAME
 from paneflow.engines.multicore.contract import Batch, UnitMetrics
+from paneflow.slicing.columns import Column
 
 KINDS = {"v": Kind.FLOAT}
 PANE_BASED = ("pane_ring", "pane_line")
@@ -60,11 +62,10 @@ class Setting:
         rng = np.random.default_rng(16)
         t = np.arange(events)
         key, v = rng.integers(0, self.keys, events), rng.random(events)
-        edges = range(0, events, length)
-        return [
-            Batch(key[a : a + length], t[a : a + length], {"v": v[a : a + length]}, {}, 0.0)
-            for a in edges
-        ]
+        given = pa.record_batch({"k": key, "t": t, "v": v})
+        columns = {"v": Column("v", pa.float64(), Kind.FLOAT, v, None)}
+        whole = Batch(key, t, given, columns, 0.0)
+        return [whole.between(a, min(a + length, events)) for a in range(0, events, length)]
 
 
 HASH = Setting("Hash-Advantage", 10_000, 10_000, 1000, expensive("v"))
@@ -118,7 +119,7 @@ def drive(
             if pace:
                 time.sleep(max(0.0, start + k * pace - time.perf_counter()))
             now = time.perf_counter()
-            running.feed(Batch(batch.key, batch.t, batch.columns, batch.valid, now))
+            running.feed(replace(batch, arrived=now))
             running.advance(int(batch.t[-1]))
         running.finish()
         seconds = time.perf_counter() - start

@@ -15,11 +15,11 @@ import numpy as np
 import pyarrow as pa
 
 import paneflow as pf
-from paneflow.aggregates.values import Kind
+from paneflow.aggregates.values import Kind, kind_of
 from paneflow.engines.multicore.choosing import BY_NAME
 from paneflow.engines.multicore.contract import Batch, Rows, Strategy
 from paneflow.engines.multicore.threads import unit
-from paneflow.slicing.columns import Column, read_column
+from paneflow.slicing.columns import Column, one_chunk, read_column
 from paneflow.slicing.keys import encode_keys
 from paneflow.slicing.times import TimeType, read_times
 from tests.waiting import PATIENCE
@@ -36,47 +36,43 @@ class Fed:
     def __init__(self, query: pf.Query, table: pa.Table) -> None:
         self.query = query
         self.table = table
-        names = dict.fromkeys(c for a in query.aggregates.values() for c in a.columns)
+        types = query.types(table.schema)
+        self.kinds: dict[str, Kind] = {name: kind_of(type_, name) for name, type_ in types.items()}
+        t, _ = read_times(table, query.time)
+        order = np.argsort(t, kind="stable")
+        table = table.select(list(query.columns)).take(pa.array(order)).combine_chunks()
+        every = (*query.windows.values(), *query.aggregates.values())
+        names = dict.fromkeys(column for each in every for column in each.columns)
         self.columns: dict[str, Column] = {name: read_column(table, name) for name in names}
-        self.kinds: dict[str, Kind] = {name: c.kind for name, c in self.columns.items()}
-        self._t, _ = read_times(table, query.time)
-        self._order = np.argsort(self._t, kind="stable")
         codes, keys = encode_keys(table, query.key)
-        codes = np.asarray(codes, np.int64)[self._order]
+        codes = np.asarray(codes, np.int64)
         _, first = np.unique(codes, return_index=True)
         appearing = codes[np.sort(first)]
         rank = np.zeros(int(codes.max(initial=0)) + 1, np.int64)
         rank[appearing] = np.arange(len(appearing))
-        self._codes = rank[codes]
+        self._whole = Batch(
+            rank[codes],
+            t[order],
+            pa.RecordBatch.from_arrays([one_chunk(c) for c in table.columns], schema=table.schema),
+            {name: c for name, c in self.columns.items() if c.kind is not Kind.TEXT},
+            0.0,
+        )
         self.keys = keys.take(pa.array(appearing)) if query.key else keys
 
     def __len__(self) -> int:
-        return len(self._order)
+        return len(self._whole)
 
     def batches(self, cuts: list[int]) -> Iterator[Batch]:
         """The events between each two cuts."""
-        edges = [0, *sorted(cuts), len(self)]
-        for a, b in itertools.pairwise(edges):
-            mine = self._order[a:b]
-            valid = {
-                name: c.valid[mine]
-                for name, c in self.columns.items()
-                if c.valid is not None and not c.valid[mine].all()
-            }
-            yield Batch(
-                self._codes[a:b],
-                self._t[mine],
-                {name: c.values[mine] for name, c in self.columns.items()},
-                valid,
-                time.perf_counter(),
-            )
+        for a, b in itertools.pairwise([0, *sorted(cuts), len(self)]):
+            yield dataclasses.replace(self._whole.between(a, b), arrived=time.perf_counter())
 
     def rows(self, parts: list[Rows]) -> pa.Table:
         """Rows as the table that the query promises; they must come in order of their ends."""
         passed = -(2**63)
         for part in parts:
             assert len(part) == 0 or part.end.min() >= passed, "a row came too late"
-            passed = part.passed
+            passed = max(passed, part.passed)
         schema = self.query.result_schema(self.table.schema)
         labels = sorted(self.query.windows)
         moment = TimeType(schema.field("end").type)

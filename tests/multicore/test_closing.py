@@ -20,7 +20,6 @@ from paneflow.engines.multicore.choosing import without_partial
 from paneflow.engines.multicore.closing import event_log
 from paneflow.engines.multicore.completeness import no_rows
 from paneflow.engines.multicore.contract import Batch
-from paneflow.engines.multicore.intake.front import Events
 from paneflow.engines.multicore.intake.key_codes import KeyCodes
 from paneflow.engines.multicore.one_worker import by_sessions
 from paneflow.engines.multicore.one_worker.single import OpenStream
@@ -28,7 +27,7 @@ from paneflow.engines.multicore.pump.row_order import RowOrder
 from paneflow.engines.multicore.ticks import END_OF_STREAM
 from paneflow.engines.multicore.topologies.parts.cells import Cells
 from paneflow.engines.multicore.topologies.parts.question import Inputs, Question
-from paneflow.slicing.columns import read_column
+from paneflow.slicing.columns import Column, read_column
 from paneflow.slicing.times import read_times
 from tests.multicore.stream_cases import check, draw_stream
 from tests.properties.cases import draw_case
@@ -77,13 +76,13 @@ class Opened:
         }
         self.table = table
 
-    def events(self, table: pa.Table) -> Events:
+    def events(self, table: pa.Table) -> Batch:
         """Some of the events, all final."""
         (batch,) = table.select(self.table.column_names).combine_chunks().to_batches()
         read = {name: read_column(table, name) for name in self._read}
         t, _ = read_times(table, self.query.time)
         key = self.keys.encode(batch)
-        return Events(key, t, {}, {}, 0.0, given=batch, read=read, keys=self.keys)
+        return Batch(key, t, batch, read, 0.0)
 
     def rows(self) -> pa.Table:
         """All rows that were given out."""
@@ -191,7 +190,9 @@ def test_cells_that_leave_one_by_one_are_those_asked_for(seed: int) -> None:
         key = np.array([r.randrange(30) for _ in range(n)])
         numbers = np.array([r.randrange(20) for _ in range(n)])
         v = np.array([r.randrange(100) for _ in range(n)], np.float64)
-        events = Inputs(question, Batch(key, np.zeros(n, np.int64), {"v": v}, {}, 0.0))
+        t = np.zeros(n, np.int64)
+        columns = {"v": Column("v", pa.float64(), Kind.FLOAT, v, None)}
+        events = Inputs(question, key, t, t, columns)
         cells.absorb(events, np.arange(n), numbers)
         for pair in zip(numbers.tolist(), key.tolist(), v.tolist(), strict=True):
             expected[pair[:2]] = expected.get(pair[:2], 0.0) + pair[2]

@@ -12,7 +12,8 @@ import pytest
 
 import paneflow as pf
 from paneflow import aggregates as A, windows as W
-from paneflow.engines.multicore.intake.front import Arrival, Events
+from paneflow.engines.multicore.contract import Batch
+from paneflow.engines.multicore.intake.front import Arrival
 from paneflow.engines.multicore.pump import pump, turns
 from paneflow.engines.multicore.stream import Stream
 from paneflow.engines.multicore.threads import unit
@@ -138,10 +139,10 @@ def test_while_he_rests_pushes_wait_for_one_that_ends_a_window(
     steps = []
     take = stream._core._pipeline.front.take
 
-    def noted(arrivals: list[Arrival]) -> list[Events | int]:
+    def noted(arrivals: list[Arrival]) -> list[Batch | int]:
         given = take(arrivals)
         for events in given:
-            if isinstance(events, Events):
+            if isinstance(events, Batch):
                 # Latency counts from the push that ended windows.
                 assert events.arrived == arrivals[-1].arrived
                 steps.append([arrival.rows for arrival in arrivals])

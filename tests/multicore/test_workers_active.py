@@ -12,7 +12,8 @@ import pytest
 import paneflow as pf
 from paneflow import aggregates as A, windows as W
 from paneflow.aggregates.values import Kind
-from paneflow.engines.multicore.intake.front import Arrival, Events, Front
+from paneflow.engines.multicore.contract import Batch
+from paneflow.engines.multicore.intake.front import Arrival, Front
 from paneflow.engines.multicore.threads.ring import Bell
 from paneflow.engines.multicore.topologies.handshake import Handshake
 from paneflow.engines.multicore.workers.active import Active, Mapping, private
@@ -23,7 +24,7 @@ from tests.waiting import PATIENCE, wait_until
 SOURCE = pa.schema([("t", pa.int64()), ("m", pa.bool_()), ("k", pa.int64())])
 
 
-def arrived(t: list[int], marks: list[bool] | None = None, keys: list[int] | None = None) -> Events:
+def arrived(t: list[int], marks: list[bool] | None = None, keys: list[int] | None = None) -> Batch:
     """Events as the front lets them go."""
     table = pa.table(
         {"t": t, "m": marks or [False] * len(t), "k": keys or [0] * len(t)}, schema=SOURCE
@@ -32,11 +33,11 @@ def arrived(t: list[int], marks: list[bool] | None = None, keys: list[int] | Non
     (batch,) = table.select(list(query.columns)).to_batches()
     front = Front(query, batch.schema, 1)
     events, _ = front.take([Arrival(0, batch, None, len(t), 0.0, due=True)])
-    assert isinstance(events, Events)
+    assert isinstance(events, Batch)
     return events
 
 
-def sent(window: W.Window, workers: int, events: Events) -> list[list[int]]:
+def sent(window: W.Window, workers: int, events: Batch) -> list[list[int]]:
     """For each worker the places of the events that it is sent."""
     masks = Mapping(window, workers).masks(events)
     everything = np.ones(len(events), np.bool_)

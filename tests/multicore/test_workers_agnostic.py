@@ -16,8 +16,7 @@ from examples.trading_fit import next_price, quotes
 from paneflow import aggregates as A, windows as W
 from paneflow.engines.multicore.closing import event_log
 from paneflow.engines.multicore.closing.finders import ByCount, Extents
-from paneflow.engines.multicore.intake.front import Events
-from paneflow.engines.multicore.intake.key_codes import KeyCodes
+from paneflow.engines.multicore.contract import Batch
 from paneflow.engines.multicore.pump.pipeline import SHORT_STEP
 from paneflow.engines.multicore.stream import Stream
 from paneflow.engines.multicore.workers.agnostic import Agnostic
@@ -52,8 +51,7 @@ def test_readers_and_the_emitter_do_not_disturb_each_other(monkeypatch: pytest.M
         t = np.arange(end, end + r.randint(1, 40))
         batch = pa.record_batch({"t": t})
         key = np.zeros(len(t), np.int64)
-        keys = KeyCodes((), batch.schema)
-        events = Events(key, t, {}, {}, 0.0, given=batch, read={}, keys=keys)
+        events = Batch(key, t, batch, {}, 0.0)
         last.take(events, buffer.take(events, batch))
         end += len(t)
         found = last.advance(end)

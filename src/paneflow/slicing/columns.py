@@ -32,6 +32,11 @@ class Column:
     texts: pa.Array | None = None
     """The distinct texts in order, of which `values` are the ranks."""
 
+    def part(self, which: Array | slice) -> Column:
+        """Some of the rows, by position, mask or slice."""
+        valid = None if self.valid is None else self.valid[which]
+        return Column(self.name, self.type, self.kind, self.values[which], valid, self.texts)
+
     def decode(self, values: Array, valid: Array | None = None) -> pa.Array:
         """Held values as an Arrow array of the column's own type."""
         mask = None if valid is None else ~valid

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 
 from paneflow.aggregates.aggregate import Kinds
 from paneflow.aggregates.operator import Array
+from paneflow.slicing.columns import Column
 
 if TYPE_CHECKING:
     from paneflow.query import Query
@@ -28,43 +29,53 @@ Pauses = Callable[[int], None]
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Events in total order, keys mixed, all final: nothing earlier will come but stragglers."""
+    """Events in total order, keys mixed, all final: only stragglers may still come before them."""
 
     key: Array
     """Codes of keys, int64: dense from 0, in the order in which keys first appear."""
     t: Array
-    """Times, int64, never decreasing within and, but for stragglers, across batches."""
-    columns: dict[str, Array]
-    """What aggregates read: int64 or float64, booleans as int64."""
-    valid: dict[str, Array]
-    """Which values are not null, only for columns that have a null in this batch."""
+    """Times, int64, never decreasing within a batch nor, except for stragglers, across batches."""
+    given: pa.RecordBatch
+    """The query's columns as they were pushed, one row for each event."""
+    columns: dict[str, Column]
+    """The columns that windows and aggregates read, as kernels hold them; texts only in `given`."""
     arrived: float
-    """`time.perf_counter()` when the last event of it was pushed."""
+    """`time.perf_counter()` at the first push in the batch that may have ended windows.
+
+    If no push may have ended any, at the first of them."""
     order: Array | None = field(default=None, kw_only=True)
     """Time and source as one number, if there are several sources and a result depends on it.
 
-    Where stragglers are, times alone do not tell in which order events of equal time stand."""
+    With stragglers, times alone do not give the order of events with equal times."""
     behind: bool = field(default=False, kw_only=True)
-    """Whether these are stragglers, behind the last watermark that was told.
+    """Whether these are stragglers, behind the last watermark that was passed to `advance`.
 
-    They join time windows that end after it, and sessions that are open at it; windows by
-    positions, marks or growing values they never join."""
+    They join time windows that end after it, and sessions that are open at it; they never join
+    windows by positions, marks or growing values."""
 
     @property
     def moments(self) -> Array:
-        """What tells in which order events stand; those that it cannot tell apart as they came."""
+        """What orders the events; equal values stay in the order in which they came."""
         return self.t if self.order is None else self.order
 
-    def part(self, which: Array | slice) -> Batch:
-        """Some of the events; a view, if they stand side by side."""
-        return Batch(
-            self.key[which],
-            self.t[which],
-            {name: column[which] for name, column in self.columns.items()},
-            {name: valid[which] for name, valid in self.valid.items()},
-            self.arrived,
+    def between(self, start: int, end: int) -> Batch:
+        """Consecutive events, as views."""
+        if end - start == len(self):
+            return self
+        return self._part(slice(start, end), self.given.slice(start, end - start))
+
+    def chosen(self, mask: Array) -> Batch:
+        """Some of the events, copied."""
+        return self._part(mask, self.given.filter(pa.array(mask)))
+
+    def _part(self, which: Array | slice, given: pa.RecordBatch) -> Batch:
+        return replace(
+            self,
+            key=self.key[which],
+            t=self.t[which],
+            given=given,
+            columns={name: column.part(which) for name, column in self.columns.items()},
             order=None if self.order is None else self.order[which],
-            behind=self.behind,
         )
 
     def __len__(self) -> int:
@@ -154,7 +165,7 @@ class Strategy(ABC):
 
     @abstractmethod
     def feed(self, batch: Batch) -> None:
-        """Take events in; waits while too many are under way, raises if a PU has failed."""
+        """Take events, or none; waits while too many are under way, raises if a PU has failed."""
 
     @abstractmethod
     def advance(self, watermark: int) -> None:

@@ -10,7 +10,7 @@ from paneflow.engines.live.replayed_steps import TYPES, step_through
 from paneflow.engines.multicore.closing import loops
 from paneflow.engines.multicore.closing.event_log import EventLog
 from paneflow.engines.multicore.closing.finders import ByKey
-from paneflow.engines.multicore.intake.front import Events
+from paneflow.engines.multicore.contract import Batch
 from paneflow.engines.multicore.stores.growing import Grown, KeyState
 from paneflow.slicing.ordering import stable_order
 from paneflow.windows import Custom
@@ -26,10 +26,10 @@ class ByStep(ByKey):
         self._marks = Grown()
         self._states = [KeyState(v, dtype=TYPES[type(v)]) for v in window.initial]
 
-    def step(self, events: Events, first: int, out: Array) -> int:
+    def step(self, events: Batch, first: int, out: Array) -> int:
         keys, local = np.unique(events.key, return_inverse=True)
         order = stable_order([local], len(local))
-        table, t = events.table, events.t
+        table, t = pa.Table.from_batches([events.given]), events.t
         if order is not None:
             table, t, local = table.take(pa.array(order)), t[order], local[order]
         for state in self._states:

@@ -17,7 +17,7 @@ from paneflow.aggregates.operator import Array
 from paneflow.engines.multicore.closing import loops
 from paneflow.engines.multicore.closing.event_log import EventLog
 from paneflow.engines.multicore.closing.loops import FIRST, LAST, NONE
-from paneflow.engines.multicore.intake.front import Events
+from paneflow.engines.multicore.contract import Batch
 from paneflow.engines.multicore.stores.growing import Grown, KeyState
 from paneflow.engines.multicore.ticks import BEFORE_ALL
 from paneflow.slicing.bounds.by_growth import decreasing, given, measured
@@ -68,7 +68,7 @@ class Finder(ABC):
         self.log = log
 
     @abstractmethod
-    def take(self, events: Events, first: int) -> None:
+    def take(self, events: Batch, first: int) -> None:
         """Events have been added to the log, from a slot on; stragglers are behind."""
 
     @abstractmethod
@@ -107,7 +107,7 @@ class ByTime(Finder):
         super().__init__(label, window, log)
         self._before = self._settled = BEFORE_ALL
 
-    def take(self, events: Events, first: int) -> None:
+    def take(self, events: Batch, first: int) -> None:
         pass
 
     def advance(self, watermark: int) -> Extents | None:
@@ -166,7 +166,7 @@ class ByKey(Finder):
         self._found: list[Array] = []
         self._seen = self._settled = 0
 
-    def take(self, events: Events, first: int) -> None:
+    def take(self, events: Batch, first: int) -> None:
         if events.behind:  # their place in the order of their key is taken
             return
         self.state.touch(events.key)
@@ -179,7 +179,7 @@ class ByKey(Finder):
             self._found.append(out[:, :several])
 
     @abstractmethod
-    def step(self, events: Events, first: int, out: Array) -> int:
+    def step(self, events: Batch, first: int, out: Array) -> int:
         """What fresh events close."""
 
     def advance(self, watermark: int) -> Extents | None:
@@ -248,7 +248,7 @@ class ByCount(ByKey):
     def __init__(self, label: int, window: Count, log: EventLog) -> None:
         super().__init__(label, window, log, 0)
 
-    def step(self, events: Events, first: int, out: Array) -> int:
+    def step(self, events: Batch, first: int, out: Array) -> int:
         bounds = (self.window.size, self.window.slide)
         columns = (self.log.next, self.state.values)
         found: int = loops.count(first, events.key, *columns, out, *bounds)
@@ -263,7 +263,7 @@ class BySlideByTuple(ByKey):
     def __init__(self, label: int, window: SlideByTuple, log: EventLog) -> None:
         super().__init__(label, window, log, 0)
 
-    def step(self, events: Events, first: int, out: Array) -> int:
+    def step(self, events: Batch, first: int, out: Array) -> int:
         bounds = (self.window.range.value, self.window.every)
         columns = (self.log.t, self.log.next, self.state.values)
         found: int = loops.slide_by_tuple(first, events.key, *columns, out, *bounds)
@@ -279,7 +279,7 @@ class BySlideByTime(ByKey):
         super().__init__(label, window, log, BEFORE_ALL)
         self._bounds = (window.slide.value, window.offset.value)
 
-    def step(self, events: Events, first: int, out: Array) -> int:
+    def step(self, events: Batch, first: int, out: Array) -> int:
         columns = (self.log.t, self.log.next, self.state.values)
         found: int = loops.slide_by_time(
             first, events.key, *columns, out, self.window.size, *self._bounds
@@ -300,8 +300,8 @@ class ByPunctuation(ByKey):
 
     window: Punctuation
 
-    def step(self, events: Events, first: int, out: Array) -> int:
-        column = events.read[self.window.column]
+    def step(self, events: Batch, first: int, out: Array) -> int:
+        column = events.columns[self.window.column]
         marked = marked_events(column.values, column.valid)
         found: int = loops.punctuation(first, events.key, marked, self.state.values, out)
         return found
@@ -317,8 +317,8 @@ class ByDelta(ByKey):
         super().__init__(label, window, log, NONE)
         self._d: Grown | None = None
 
-    def step(self, events: Events, first: int, out: Array) -> int:
-        column = events.read[self.window.column]
+    def step(self, events: Batch, first: int, out: Array) -> int:
+        column = events.columns[self.window.column]
         d, (reach, _, slide) = measured(self.window, column, column.values)
         if self._d is None:
             self._d = Grown(d.dtype)

@@ -16,7 +16,7 @@ from paneflow.engines.multicore.closing import loops
 from paneflow.engines.multicore.closing.event_log import EventLog
 from paneflow.engines.multicore.closing.finders import ByKey, Extents
 from paneflow.engines.multicore.closing.loops import EARLIEST, LATEST, SEQ
-from paneflow.engines.multicore.intake.front import Events
+from paneflow.engines.multicore.contract import Batch
 from paneflow.engines.multicore.ticks import BEFORE_ALL
 from paneflow.windows import Session
 
@@ -38,13 +38,13 @@ class BySession(ByKey):
         """When stragglers end their sessions, and their keys: a heap."""
         self._before_all = self._before, self._joined, self._due
 
-    def take(self, events: Events, first: int) -> None:
+    def take(self, events: Batch, first: int) -> None:
         if events.behind:
             self._join(events, first)
         else:
             super().take(events, first)
 
-    def step(self, events: Events, first: int, out: Array) -> int:
+    def step(self, events: Batch, first: int, out: Array) -> int:
         columns = (self.log.t, self.state.values)
         found: int = loops.session(first, events.key, *columns, out, self._gap)
         return found
@@ -53,7 +53,7 @@ class BySession(ByKey):
         self._before = watermark
         return super().advance(watermark)
 
-    def _join(self, events: Events, first: int) -> None:
+    def _join(self, events: Batch, first: int) -> None:
         """Let stragglers join open sessions, or open one if it is still open at the watermark."""
         self.state.touch(events.key)
         earliest, latest = self.state.values[EARLIEST], self.state.values[LATEST]

@@ -13,7 +13,7 @@ event, and not on how events were cut into batches.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -28,7 +28,7 @@ from paneflow.engines.multicore.intake.key_codes import KeyCodes
 from paneflow.engines.multicore.intake.stragglers import Stragglers
 from paneflow.engines.multicore.ticks import BEFORE_ALL, END_OF_STREAM
 from paneflow.errors import UnsupportedError
-from paneflow.slicing.columns import Column, Reader, numbers_of
+from paneflow.slicing.columns import Reader, numbers_of
 from paneflow.slicing.ordering import is_sorted
 from paneflow.slicing.times import time_type
 
@@ -48,74 +48,6 @@ class Arrival(NamedTuple):
     arrived: float
     due: bool
     """Whether windows may have ended by it."""
-
-
-@dataclass(frozen=True, eq=False)
-class Events(Batch):
-    """A batch that also has the events as they came, and its columns as aggregates read them.
-
-    `arrived` is when the first of the pushes that it was made of came by which windows may have
-    ended; if there is none, the first of them.
-    """
-
-    given: pa.RecordBatch
-    """The query's columns."""
-    read: dict[str, Column]
-    """All but the texts among the columns of windows and aggregates."""
-    keys: KeyCodes
-
-    @property
-    def table(self) -> pa.Table:
-        """The events as a table."""
-        return pa.Table.from_batches([self.given])
-
-    def chosen(self, mask: Array | None) -> Events:
-        """Some of the events; all of them (None) are not copied."""
-        if mask is None:
-            return self
-        read = {
-            name: replace(
-                column,
-                values=column.values[mask],
-                valid=None if column.valid is None else column.valid[mask],
-            )
-            for name, column in self.read.items()
-        }
-        return Events(
-            key=self.key[mask],
-            t=self.t[mask],
-            columns={name: column.values for name, column in read.items()},
-            valid={name: c.valid for name, c in read.items() if c.valid is not None},
-            arrived=self.arrived,
-            order=None if self.order is None else self.order[mask],
-            behind=self.behind,
-            given=self.given.filter(pa.array(mask)),
-            read=read,
-            keys=self.keys,
-        )
-
-    def between(self, start: int, end: int) -> Events:
-        """Some events that stand side by side, as views."""
-        if end - start == len(self):
-            return self
-        read = {
-            name: replace(
-                column,
-                values=column.values[start:end],
-                valid=None if column.valid is None else column.valid[start:end],
-            )
-            for name, column in self.read.items()
-        }
-        return replace(
-            self,
-            key=self.key[start:end],
-            t=self.t[start:end],
-            order=None if self.order is None else self.order[start:end],
-            columns={name: column.values for name, column in read.items()},
-            valid={name: c.valid for name, c in read.items() if c.valid is not None},
-            given=self.given.slice(start, end - start),
-            read=read,
-        )
 
 
 class Behind(NamedTuple):
@@ -164,7 +96,7 @@ class Front:
         """Events that are waiting to become final."""
         return len(self._held)
 
-    def take(self, arrivals: list[Arrival]) -> list[Events | int]:
+    def take(self, arrivals: list[Arrival]) -> list[Batch | int]:
         """Let in what has arrived; what is to be fed now and which watermarks to tell, in turn."""
         if not arrivals:
             return []
@@ -192,8 +124,8 @@ class Front:
         return [final, self.watermark]
 
     def _with_stragglers(
-        self, final: Events | None, arrived: float, before: int
-    ) -> list[Events | int]:
+        self, final: Batch | None, arrived: float, before: int
+    ) -> list[Batch | int]:
         """Final events, cut where stragglers among them must be fed."""
         came, self._behind = self._behind, []
         batch = pa.concat_batches([each.batch for each in came])
@@ -203,7 +135,7 @@ class Front:
         known = (none, none) if final is None else (final.key, final.t)
         groups = self._stragglers.grouped(key, t, limit, known, before)
         self.late += groups.late
-        steps: list[Events | int] = []
+        steps: list[Batch | int] = []
         fed = 0
         fields = (t, groups.of) if self._single else (source, t, groups.of)
         order = np.lexsort(fields)
@@ -260,26 +192,23 @@ class Front:
             column = column.cast(self._moment)
         return numbers_of(column)
 
-    def _final(self, arrived: float) -> Events | None:
+    def _final(self, arrived: float) -> Batch | None:
         # Of one source nothing can come between events of one time; of several it can.
         final = self._held.release(self.watermark + self._single)
         if final is None:
             return None
         return self._read(final, self.keys.encode(final.batch), arrived)
 
-    def _read(self, run: SortedRun, key: Array, arrived: float) -> Events:
+    def _read(self, run: SortedRun, key: Array, arrived: float) -> Batch:
         given = run.batch
-        read = {name: reader.read(given.column(at)) for name, (at, reader) in self._readers.items()}
-        return Events(
-            key=key,
-            t=run.t,
+        readers = self._readers.items()
+        return Batch(
+            key,
+            run.t,
+            given,
+            {name: reader.read(given.column(at)) for name, (at, reader) in readers},
+            arrived,
             order=None if self._shift is None else self._ordered(run),
-            columns={name: column.values for name, column in read.items()},
-            valid={name: c.valid for name, c in read.items() if c.valid is not None},
-            arrived=arrived,
-            given=given,
-            read=read,
-            keys=self.keys,
         )
 
     def _ordered(self, run: SortedRun) -> Array:

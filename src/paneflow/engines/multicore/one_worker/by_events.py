@@ -16,8 +16,7 @@ import pyarrow as pa
 from paneflow.engines.multicore.closing.event_log import EventLog
 from paneflow.engines.multicore.closing.finders import Extents
 from paneflow.engines.multicore.closing.opening import finders
-from paneflow.engines.multicore.contract import Result, Rows
-from paneflow.engines.multicore.intake.front import Events
+from paneflow.engines.multicore.contract import Batch, Result, Rows
 from paneflow.engines.multicore.ticks import BEFORE_ALL
 from paneflow.slicing.bounds.given import Given
 from paneflow.slicing.bounds.ranges import Ranges
@@ -45,7 +44,7 @@ class ByEvents:
         """How many events are remembered."""
         return self._log.end
 
-    def take(self, events: Events) -> None:
+    def take(self, events: Batch) -> None:
         """Remember events, and find the windows that they close."""
         first = self._log.take(events, events.given.select(self._columns))
         for finder in self._finders:

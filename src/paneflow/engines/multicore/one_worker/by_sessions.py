@@ -22,8 +22,7 @@ from paneflow.aggregates.kernels import kernel
 from paneflow.aggregates.operator import TIME, Array, Operator, Partials, fill, share
 from paneflow.aggregates.values import Kind
 from paneflow.compiling import compiled, helper
-from paneflow.engines.multicore.contract import Result, Rows
-from paneflow.engines.multicore.intake.front import Events
+from paneflow.engines.multicore.contract import Batch, Result, Rows
 from paneflow.engines.multicore.one_worker.by_slices import presence_of
 from paneflow.engines.multicore.stores.folding_loops import combine_loop
 from paneflow.engines.multicore.stores.growing import Grown, KeyState
@@ -95,13 +94,13 @@ class BySessions:
         """How many sessions are remembered."""
         return self._cells
 
-    def take(self, events: Events) -> None:
+    def take(self, events: Batch) -> None:
         """Let events join open sessions, or open some."""
         keys, local = np.unique(events.key, return_inverse=True)
         places, counts = places_by_code(local, len(keys))
         ordered = Ordered(pa.table({}), np.append(0, np.cumsum(counts)), places, events.t, events.t)
         t = ordered.arrange(events.t)
-        arranged = Arranged(ordered, events.read)
+        arranged = Arranged(ordered, events.columns)
         if events.behind:
             lo = np.arange(len(t))
             hi, key = lo + 1, keys[ordered.arrange(local)]

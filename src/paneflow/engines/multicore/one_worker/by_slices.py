@@ -27,8 +27,7 @@ from paneflow.aggregates.defined import Defined
 from paneflow.aggregates.operator import TIME, Array, Operator, Partials, share
 from paneflow.aggregates.values import Kind
 from paneflow.compiling import compiled
-from paneflow.engines.multicore.contract import Result, Rows
-from paneflow.engines.multicore.intake.front import Events
+from paneflow.engines.multicore.contract import Batch, Result, Rows
 from paneflow.engines.multicore.one_worker.kept_events import Read, joined, keep
 from paneflow.engines.multicore.ticks import BEFORE_ALL
 from paneflow.engines.multicore.tracing import lower_plainly
@@ -139,9 +138,9 @@ class BySlices:
         other._kept = list(self._kept)
         return other
 
-    def take(self, events: Events) -> None:
+    def take(self, events: Batch) -> None:
         """Fold events into slices."""
-        came = Read(events.key, events.t, events.moments, events.read)
+        came = Read(events.key, events.t, events.moments, events.columns)
         if self._ordered:
             keep(self._kept, came)
             if events.behind:

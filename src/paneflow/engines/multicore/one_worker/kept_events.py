@@ -24,14 +24,7 @@ class Read(NamedTuple):
 
     def at(self, chosen: Array) -> Read:
         """Some of the events, by position or by mask."""
-        columns = {
-            name: replace(
-                column,
-                values=column.values[chosen],
-                valid=None if column.valid is None else column.valid[chosen],
-            )
-            for name, column in self.columns.items()
-        }
+        columns = {name: column.part(chosen) for name, column in self.columns.items()}
         return Read(self.key[chosen], self.t[chosen], self.moments[chosen], columns)
 
 

@@ -15,7 +15,6 @@ import numpy as np
 from paneflow.aggregates.aggregate import Kinds
 from paneflow.engines.multicore.completeness import Completeness, no_rows
 from paneflow.engines.multicore.contract import Batch, Pauses, Rows, Strategy, UnitMetrics
-from paneflow.engines.multicore.intake.front import Events
 from paneflow.engines.multicore.one_worker.by_events import ByEvents
 from paneflow.engines.multicore.one_worker.by_sessions import BySessions, foldable
 from paneflow.engines.multicore.one_worker.by_slices import BySlices, sliceable
@@ -74,7 +73,7 @@ class OpenStream:
             if each is not None:
                 each.undo()
 
-    def take(self, events: Events) -> None:
+    def take(self, events: Batch) -> None:
         """Take events in, in total order, or stragglers."""
         for each in (self._by_slices, *self._by_sessions, self._by_events):
             if each is not None:
@@ -116,11 +115,13 @@ class Single(Strategy):
         self._closed = BEFORE_ALL
         # A session is not closed by the moment at which it ends.
         self._at_end = not any(isinstance(w, Session) for w in query.windows.values())
-        self._since: list[Events] = []
+        self._since: list[Batch] = []
         """What has come since the last watermark, should that go wrong."""
 
     def feed(self, batch: Batch) -> None:
-        assert isinstance(batch, Events)
+        if not len(batch):
+            return
+        assert isinstance(batch, Batch)
         if self._pauses is not None:
             self._pauses(0)
         self._arrived = batch.arrived
@@ -157,7 +158,7 @@ class Single(Strategy):
         held = self._open.held
         return [UnitMetrics(0, tuples=self._tuples, results=self._results, depth=held)]
 
-    def _take(self, events: Events) -> None:
+    def _take(self, events: Batch) -> None:
         self._passing.note(events)
         self._open.take(events)
 
@@ -185,7 +186,7 @@ class Single(Strategy):
                 f"that were final before are kept"
             ) from error
 
-    def _goes_well(self, events: Events) -> bool:
+    def _goes_well(self, events: Batch) -> bool:
         """Answer events up to the first that cannot be answered; whether there is none."""
         try:
             self._take(events)
@@ -202,7 +203,7 @@ class Single(Strategy):
         self._settle()
         return True
 
-    def _close_by(self, event: Events) -> None:
+    def _close_by(self, event: Batch) -> None:
         """Close what an event ends, up to the first window that fails, unless the event does."""
         with contextlib.suppress(Exception):
             self._take(event)

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 from paneflow.aggregates.aggregate import Kinds
 from paneflow.aggregates.defined import Defined
 from paneflow.aggregates.sequences import Applied
-from paneflow.engines.multicore.contract import Rows
-from paneflow.engines.multicore.intake.front import Events
+from paneflow.engines.multicore.contract import Batch, Rows
 from paneflow.engines.multicore.one_worker.single import Single
 from paneflow.engines.multicore.ticks import BEFORE_ALL
 from paneflow.windows import Sliding
@@ -43,14 +42,14 @@ class LastSteps:
         ranges = [w.range.value for w in windows if isinstance(w, Sliding)]
         self._reach = max(ranges) if len(ranges) == len(windows) else None
         """How long before its end a window begins, at most, if that is known."""
-        self._steps: deque[Events | int] = deque()
+        self._steps: deque[Batch | int] = deque()
         self._kept = 0
         self._dropped = BEFORE_ALL
         """The latest time among events that are kept no longer."""
         self.ending = False
         """Whether all windows are to close behind the last step."""
 
-    def add(self, step: Events | int, passed: int) -> None:
+    def add(self, step: Batch | int, passed: int) -> None:
         """Events or a watermark, when all rows that end before `passed` have been given."""
         if self._reach is None and self._dropped > BEFORE_ALL:
             return  # windows of events may go back to the first

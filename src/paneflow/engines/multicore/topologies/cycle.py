@@ -29,7 +29,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from paneflow.engines.multicore.contract import Batch, Pauses
+from paneflow.engines.multicore.contract import Pauses
 from paneflow.engines.multicore.threads.ring import Ring
 from paneflow.engines.multicore.threads.unit import Crew
 from paneflow.engines.multicore.topologies.collecting import Holder
@@ -152,7 +152,7 @@ class Cycle(Topology):
         for _ in self._units[1:]:
             self._put(self._arrivals.dummy())
 
-    def _send(self, work: Work, batch: Batch | None = None) -> None:
+    def _send(self, work: Work) -> None:
         self._room.wait(self._check_open)
         self._put(work)
 

@@ -77,7 +77,7 @@ class HashOnce(Cycle):
     def feed(self, batch: Batch) -> None:
         most = max(1, CARRIED // sum(span.most for span in self._question.spans))
         for start in range(0, len(batch), most):
-            super().feed(batch.part(slice(start, start + most)))
+            super().feed(batch.between(start, min(start + most, len(batch))))
 
 
 @compiled

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 from typing import ClassVar
 
-from paneflow.engines.multicore.contract import Batch, Pauses
+from paneflow.engines.multicore.contract import Pauses
 from paneflow.engines.multicore.threads.ring import Ring
 from paneflow.engines.multicore.threads.unit import Crew
 from paneflow.engines.multicore.topologies.collecting import Responsible
@@ -67,7 +67,7 @@ class Line(Topology):
             left.right, right.left = right, left
         self._first = units[0]
 
-    def _send(self, work: Work, batch: Batch | None = None) -> None:
+    def _send(self, work: Work) -> None:
         self._room.wait(self._check_open)
         for unit in self._crew.units:
             self._room.sent(unit.rank)

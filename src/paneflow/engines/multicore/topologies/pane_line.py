@@ -33,7 +33,7 @@ from typing import ClassVar
 import numpy as np
 
 from paneflow.aggregates.operator import Array
-from paneflow.engines.multicore.contract import Batch, Pauses
+from paneflow.engines.multicore.contract import Pauses
 from paneflow.engines.multicore.threads.ring import Ring
 from paneflow.engines.multicore.threads.short_loops import order_of, places, taken
 from paneflow.engines.multicore.threads.unit import Crew
@@ -221,10 +221,10 @@ class PaneLine(Topology):
         for each in panes:
             PartsOf(self._question).warm(each)
         together = [p.together for p in panes]
-        self._dealer = Dealer(self._question, [*panes], together, True, workers)
+        self._dealer = Dealer([*panes], together, True, workers)
 
-    def _send(self, work: Work, batch: Batch | None = None) -> None:
+    def _send(self, work: Work) -> None:
         self._room.wait(self._check_open)
-        for unit, share in zip(self._units, self._dealer.shares(work, batch), strict=True):
+        for unit, share in zip(self._units, self._dealer.shares(work), strict=True):
             self._room.sent(unit.rank)
             unit.shares.put(share)

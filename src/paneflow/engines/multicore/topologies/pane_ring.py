@@ -25,7 +25,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import ClassVar
 
-from paneflow.engines.multicore.contract import Batch, Pauses
+from paneflow.engines.multicore.contract import Pauses
 from paneflow.engines.multicore.threads.ring import Ring
 from paneflow.engines.multicore.threads.short_loops import Loop, order_of, places
 from paneflow.engines.multicore.threads.unit import Crew
@@ -229,11 +229,11 @@ class PaneRing(Topology):
         self._units = units
         panes = [Panes(span) for span in self._question.spans]
         together = [p.per_slide for p in panes]
-        self._dealer = Dealer(self._question, panes, together, False, workers)
+        self._dealer = Dealer(panes, together, False, workers)
 
-    def _send(self, work: Work, batch: Batch | None = None) -> None:
+    def _send(self, work: Work) -> None:
         self._room.wait(self._check_open)
-        for unit, share in zip(self._units, self._dealer.shares(work, batch), strict=True):
+        for unit, share in zip(self._units, self._dealer.shares(work), strict=True):
             self._room.sent(unit.rank)
             unit.shares.put(share)
 

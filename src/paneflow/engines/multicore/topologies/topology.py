@@ -66,15 +66,15 @@ class Topology(Crewed):
         """Make the PUs, and the rings between them."""
 
     @abstractmethod
-    def _send(self, work: Work, batch: Batch | None = None) -> None:
-        """Deal out a message, made of a batch or not, when there is room for it."""
+    def _send(self, work: Work) -> None:
+        """Deal out a message when there is room for it."""
 
     def feed(self, batch: Batch) -> None:
         self._check_open()
         if len(batch):
             arrivals = self._arrivals
             work = arrivals.stragglers(batch) if batch.behind else arrivals.batch(batch)
-            self._deliver(work, batch)
+            self._deliver(work)
 
     def advance(self, watermark: int) -> None:
         self._check_open()
@@ -98,10 +98,10 @@ class Topology(Crewed):
         self._deliver(self._arrivals.end())
         self._await_end()
 
-    def _deliver(self, work: Work, batch: Batch | None = None) -> None:
+    def _deliver(self, work: Work) -> None:
         """Send a message, and work on it where PUs are left asleep."""
         self._crew.weigh()
-        self._send(work, batch)
+        self._send(work)
         self._crew.help()
 
     def _settle(self) -> None:

@@ -18,8 +18,7 @@ import numpy as np
 from paneflow.aggregates.aggregate import Kinds
 from paneflow.aggregates.operator import Array
 from paneflow.compiling import compiled
-from paneflow.engines.multicore.contract import Pauses, Rows
-from paneflow.engines.multicore.intake.front import Events
+from paneflow.engines.multicore.contract import Batch, Pauses, Rows
 from paneflow.engines.multicore.one_worker.single import OpenStream
 from paneflow.engines.multicore.threads.ring import Ring
 from paneflow.engines.multicore.threads.unit import Crew, Unit
@@ -67,7 +66,7 @@ class Mapping:
         self._seen = np.zeros(0, np.int64)
         """For each key, how many events, or how many marks, have come."""
 
-    def masks(self, events: Events) -> list[Array | None]:
+    def masks(self, events: Batch) -> list[Array | None]:
         """For each worker, which events it is sent; None: all of them."""
         window, workers = self._window, self._workers
         needed = np.zeros((workers, len(events)), np.bool_)
@@ -82,7 +81,7 @@ class Mapping:
                 _by_position(events.key, self._seen, window.size, window.slide, needed)
             else:
                 assert isinstance(window, Punctuation)
-                column = events.read[window.column]
+                column = events.columns[window.column]
                 marked = column.values != 0
                 if column.valid is not None:
                     marked &= column.valid
@@ -100,7 +99,7 @@ class Share:
     """What one worker is sent of a message: its events for each window, or a watermark."""
 
     seq: int
-    events: dict[str, Events] | None
+    events: dict[str, Batch] | None
     watermark: int
     arrived: float
 
@@ -197,21 +196,25 @@ class Active(Farm):
         ]
         self._start()
 
-    def _emit(self, events: Events | None, watermark: int, passed: int) -> None:
-        shares: list[dict[str, Events] | None] = [None] * len(self._workers)
+    def _emit(self, events: Batch | None, watermark: int, passed: int) -> None:
+        shares: list[dict[str, Batch] | None] = [None] * len(self._workers)
         if events is not None:
             masks = {label: m.masks(events) for label, m in self._mappings.items()}
-            shares = [
-                {
-                    label: sent
-                    for label in masks
-                    if len(sent := events.chosen(masks[label][worker.rank]))
-                }
-                for worker in self._workers
-            ]
+            shares = [_needed(events, masks, worker.rank) for worker in self._workers]
         seq = self._gathering.expect(len(self._workers), self._arrived, passed)
         for worker, share in zip(self._workers, shares, strict=True):
             worker.inbox.put(Share(seq, share, watermark, self._arrived))
+
+
+def _needed(events: Batch, masks: dict[str, list[Array | None]], rank: int) -> dict[str, Batch]:
+    """For each window the events that a worker needs, if it needs any."""
+    needed = {}
+    for label, mask in ((label, each[rank]) for label, each in masks.items()):
+        if mask is None:
+            needed[label] = events
+        elif mask.any():
+            needed[label] = events.chosen(mask)
+    return needed
 
 
 @compiled

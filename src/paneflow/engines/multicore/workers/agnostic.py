@@ -27,8 +27,7 @@ from paneflow.aggregates.operator import Array
 from paneflow.engines.multicore.closing.event_log import EventLog
 from paneflow.engines.multicore.closing.finders import Extents
 from paneflow.engines.multicore.closing.opening import finders
-from paneflow.engines.multicore.contract import Pauses, Result, Rows
-from paneflow.engines.multicore.intake.front import Events
+from paneflow.engines.multicore.contract import Batch, Pauses, Result, Rows
 from paneflow.engines.multicore.stores.joined_batches import JoinedBatches
 from paneflow.engines.multicore.threads.ring import Ring
 from paneflow.engines.multicore.threads.unit import Crew, Unit
@@ -182,7 +181,7 @@ class Agnostic(Farm):
         """What the emitter keeps and workers read."""
         return self._buffer
 
-    def _emit(self, events: Events | None, watermark: int, passed: int) -> None:
+    def _emit(self, events: Batch | None, watermark: int, passed: int) -> None:
         if events is not None:
             first = self._buffer.take(events, events.given.select(self._columns))
             for finder in self._finders:

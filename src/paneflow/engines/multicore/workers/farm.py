@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from paneflow.aggregates.aggregate import Kinds
 from paneflow.engines.multicore.completeness import Completeness, no_rows
 from paneflow.engines.multicore.contract import Batch, Rows
-from paneflow.engines.multicore.intake.front import Events
 from paneflow.engines.multicore.threads.crewed import Crewed
 from paneflow.engines.multicore.threads.unit import Crew
 from paneflow.engines.multicore.ticks import BEFORE_ALL, END_OF_STREAM
@@ -98,11 +97,13 @@ class Farm(Crewed):
         self._watermark = BEFORE_ALL
 
     @abstractmethod
-    def _emit(self, events: Events | None, watermark: int, passed: int) -> None:
+    def _emit(self, events: Batch | None, watermark: int, passed: int) -> None:
         """Deal out what has come."""
 
     def feed(self, batch: Batch) -> None:
-        assert isinstance(batch, Events)
+        if not len(batch):
+            return
+        assert isinstance(batch, Batch)
         self._await_room()
         self._arrived = batch.arrived
         self._passing.note(batch)

@@ -59,7 +59,7 @@ class Cells:
     def warm(self) -> None:
         """Build and compile everything, by doing it with nothing."""
         none = np.zeros(0, np.int64)
-        self.absorb(Inputs(self._question, self._question.no_events()), none, none)
+        self.absorb(Inputs.none(self._question), none, none)
         self.merge(self.take(), none, none)
         held = self.take()
         self._question.lower(held.rows, held.counts, held.partials)

@@ -88,7 +88,7 @@ class Arrivals:
             self._settled = self._limit
         elif self._question.by_count:
             self._settled = None
-        events = Inputs(self._question, batch)
+        events = Inputs.of(self._question, batch)
         since = int(batch.t[0])
         seq = self._next()
         return Work(seq, since, self._limit, batch.arrived, events, positions, counted)
@@ -99,7 +99,7 @@ class Arrivals:
         if self._limit is None:
             self._limit = self._settled = self._watermark
         self._limit = max(self._limit, self._watermark)
-        events = Inputs(self._question, batch)
+        events = Inputs.of(self._question, batch)
         return Work(self._next(), self._limit, self._limit, batch.arrived, events, behind=True)
 
     def watermark(self, watermark: int) -> Work | None:

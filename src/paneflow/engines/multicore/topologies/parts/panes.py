@@ -14,12 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from paneflow.aggregates.operator import Array
-from paneflow.engines.multicore.contract import Batch
 from paneflow.engines.multicore.threads.short_loops import Loop
 from paneflow.engines.multicore.ticks import AFTER_ALL
 from paneflow.engines.multicore.topologies.parts.contents import Contents
 from paneflow.engines.multicore.topologies.parts.messages import Work
-from paneflow.engines.multicore.topologies.parts.question import Inputs, Question, Span
+from paneflow.engines.multicore.topologies.parts.question import Inputs, Span
 
 
 class Panes:
@@ -77,38 +76,35 @@ class Dealer:
 
     def __init__(
         self,
-        question: Question,
         panes: list[Panes],
         together: list[int],
         spread: bool,
         workers: int,
     ) -> None:
-        self._question = question
         self._panes = panes
         self._together = together
         self._spread = spread
         self._workers = workers
 
-    def shares(self, work: Work, batch: Batch | None) -> list[Share]:
+    def shares(self, work: Work) -> list[Share]:
         """One for each PU."""
         dealt: list[list[tuple[Inputs, Array] | None]] = [[] for _ in range(self._workers)]
         for panes, together in zip(self._panes, self._together, strict=True):
-            for mine, events in zip(dealt, self._deal(work, batch, panes, together), strict=True):
+            for mine, events in zip(dealt, self._deal(work, panes, together), strict=True):
                 mine.append(events)
         return [Share(work, mine) for mine in dealt]
 
-    def _deal(
-        self, work: Work, batch: Batch | None, panes: Panes, together: int
-    ) -> list[tuple[Inputs, Array] | None]:
-        if batch is None or (work.behind and panes.span.by_count):
+    def _deal(self, work: Work, panes: Panes, together: int) -> list[tuple[Inputs, Array] | None]:
+        events = work.events
+        if events is None or (work.behind and panes.span.by_count):
             return [None] * self._workers
-        numbers = np.empty(len(batch), np.int64)
+        numbers = np.empty(len(work), np.int64)
         starts = np.zeros(self._workers + 2, np.int64)
-        order = np.empty(len(batch), np.int64)
+        order = np.empty(len(work), np.int64)
         _deal_out(
-            len(batch),
+            len(work),
             work.ticks(panes.span),
-            batch.key,
+            events.key,
             (panes.span.slide, panes.span.offset),
             panes.cuts,
             panes.per_window if panes.span.range < panes.span.slide else panes.per_slide,
@@ -128,7 +124,7 @@ class Dealer:
             # Events that stand side by side cross as a view.
             side_by_side = int(mine[-1] - mine[0]) + 1 == len(mine)
             which = slice(int(mine[0]), int(mine[-1]) + 1) if side_by_side else mine
-            dealt.append((Inputs(self._question, batch.part(which)), numbers[which]))
+            dealt.append((events.part(which), numbers[which]))
         return dealt
 
 

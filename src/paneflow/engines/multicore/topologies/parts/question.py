@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
-from paneflow.aggregates import _hashing
 from paneflow.aggregates.aggregate import Constant, Kinds
 from paneflow.aggregates.defined import Defined
 from paneflow.aggregates.operator import TIME, Array, Operator, Partials, share
@@ -20,6 +20,7 @@ from paneflow.aggregates.values import Kind
 from paneflow.engines.multicore.contract import Batch, Result
 from paneflow.engines.multicore.ticks import AFTER_ALL
 from paneflow.engines.multicore.tracing import lower_plainly
+from paneflow.slicing.columns import Column
 from paneflow.windows import Count, Sliding
 
 if TYPE_CHECKING:
@@ -96,15 +97,6 @@ class Question:
         """
         return limit if self.by_count or limit == AFTER_ALL else limit + 1
 
-    def no_events(self) -> Batch:
-        """A batch with nothing in it."""
-        none = np.zeros(0, np.int64)
-        columns = {
-            column: np.zeros(0, np.float64 if kind is Kind.FLOAT else np.int64)
-            for column, kind in self.kinds.items()
-        }
-        return Batch(none, none, columns, {}, 0.0)
-
     def lower(self, rows: Array, counts: Array, partials: list[Partials]) -> dict[str, Result]:
         """The results of many windows."""
         made: dict[str, Result] = {}
@@ -121,15 +113,40 @@ class Question:
 
 
 class Inputs:
-    """A batch as operators read it; whichever PU needs a column first brings it into form."""
+    """Events as operators read them; whichever PU needs a column first brings it into form."""
 
-    def __init__(self, question: Question, batch: Batch) -> None:
+    def __init__(
+        self, question: Question, key: Array, t: Array, moments: Array, columns: dict[str, Column]
+    ) -> None:
         self._question = question
-        self._batch = batch
-        self.key = batch.key
-        self.t = batch.t
+        self.key = key
+        self.t = t
+        self._moments = moments
+        self._columns = columns
         self._counted: Array | None = None
         self._inputs: list[tuple[Array, ...]] | None = None
+
+    @classmethod
+    def of(cls, question: Question, batch: Batch) -> Inputs:
+        """All events of a batch."""
+        return cls(question, batch.key, batch.t, batch.moments, batch.columns)
+
+    @classmethod
+    def none(cls, question: Question) -> Inputs:
+        """No events, with columns of the types that the question reads."""
+        none = np.zeros(0, np.int64)
+        columns = {}
+        for name, kind in question.kinds.items():
+            type_ = pa.float64() if kind is Kind.FLOAT else pa.int64()
+            columns[name] = Column(name, type_, kind, none.astype(type_.to_pandas_dtype()), None)
+        return cls(question, none, none, none, columns)
+
+    def part(self, which: Array | slice) -> Inputs:
+        """Some of the events; views, if they are given by a slice."""
+        columns = {name: column.part(which) for name, column in self._columns.items()}
+        key, t = self.key[which], self.t[which]
+        moments = t if self._moments is self.t else self._moments[which]
+        return Inputs(self._question, key, t, moments, columns)
 
     @property
     def counted(self) -> Array:
@@ -139,7 +156,8 @@ class Inputs:
         """
         if self._counted is None:
             sets = self._question.counted
-            counted = np.ones((len(sets), len(self.t) if self._batch.valid else 0), np.bool_)
+            missing = any(column.valid is not None for column in self._columns.values())
+            counted = np.ones((len(sets), len(self.t) if missing else 0), np.bool_)
             for row, columns in zip(counted, sets, strict=True):
                 present = self._present(columns)
                 if len(present):
@@ -158,25 +176,12 @@ class Inputs:
         return self._inputs
 
     def _present(self, columns: tuple[str, ...]) -> Array:
-        valid = self._batch.valid
-        masks = [valid[column] for column in columns if column in valid]
+        valid = [self._columns[column].valid for column in columns]
+        masks = [mask for mask in valid if mask is not None]
         return np.logical_and.reduce(masks) if masks else NONE_MISSING
 
     def _form(self, column: str, form: str) -> Array:
-        if column == TIME:
-            return self._batch.moments
-        kind = self._question.kinds[column]
-        values = self._batch.columns[column]
-        if form == "float":
-            return values.astype(np.float64, copy=False)
-        if form == "hash":
-            floating = kind is Kind.FLOAT
-            return _hashing.hash_floats(values) if floating else _hashing.hash_integers(values)
-        if form == "object":
-            objects = np.empty(len(values), object)
-            objects[:] = (values != 0).tolist() if kind is Kind.BOOLEAN else values.tolist()
-            return objects
-        return values
+        return self._moments if column == TIME else self._columns[column].form(form)
 
 
 def refusal(query: Query, kinds: Kinds, most_windows: int) -> str | None:
