@@ -34,3 +34,7 @@ __all__ = [
     "warm_up",
     "windows",
 ]
+
+
+def __dir__() -> list[str]:
+    return [*__all__, *(name for name in globals() if name.startswith("__"))]

@@ -25,7 +25,7 @@ from paneflow.slicing.window_columns import check_window_columns
 from paneflow.stating import labelled, named, names, tick
 from paneflow.tables import is_spark, to_arrow
 from paneflow.tables.origin import Origin
-from paneflow.windows import Duration, Window, duration
+from paneflow.windows import Duration, DurationLike, Window, duration
 from paneflow.windows.many_rows import MAX_ROWS, check_limit
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Query:
         aggregates: Mapping[str, Aggregate],
         key: str | Iterable[str] | None = None,
         time: str = "ts",
-        lateness: object = 0,
+        lateness: DurationLike = 0,
     ) -> None:
         self.windows: dict[str, Window] = labelled(windows)
         self.aggregates: dict[str, Aggregate] = named(aggregates)
@@ -85,10 +85,10 @@ class Query:
         engine: str = "auto",
         merge: str = "auto",
         max_rows: int | None = MAX_ROWS,
-        max_ahead: object = None,
+        max_ahead: DurationLike | None = None,
         emit: str = "final",
         late: bool = False,
-        idle: object = None,
+        idle: DurationLike | None = None,
     ) -> Any:
         """Answer over a table: pyarrow, pandas, polars, a list of dicts, or a Spark DataFrame.
 
@@ -166,9 +166,9 @@ class Query:
         sink: Any,
         checkpoint: Any,
         *,
-        max_ahead: object = None,
+        max_ahead: DurationLike | None = None,
         late: Any = None,
-        idle: object = None,
+        idle: DurationLike | None = None,
         max_rows: int | None = MAX_ROWS,
         **trigger: Any,
     ) -> Any:

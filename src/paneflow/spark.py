@@ -10,3 +10,7 @@ from paneflow.engines.spark.session import session
 from paneflow.engines.spark.streaming import split
 
 __all__ = ["Progress", "progress", "session", "split"]
+
+
+def __dir__() -> list[str]:
+    return [*__all__, *(name for name in globals() if name.startswith("__"))]

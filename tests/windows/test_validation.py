@@ -47,7 +47,7 @@ CASES: list[tuple[Callable[[], object], str]] = [
     (lambda: W.delta("d", 8, float("inf")), "slide of a delta window was given as inf"),
     (lambda: W.delta("d", True, 3), "range of a delta window was given as True"),
     (lambda: W.delta("d", None, 3), "range of a delta window was given as None"),
-    (lambda: W.delta("d", "1 h", 3), "1h and the slide 3 of delta.* not of one kind"),
+    (lambda: W.delta("d", "1 h", 3), "1h and the slide 3 of delta.* of different kinds"),
     (lambda: W.delta("d", 8, 3, partial=None), "`partial`"),  # type: ignore[arg-type]
     (lambda: W.punctuation(""), "column of a punctuation window was given as ''"),
     (lambda: W.punctuation(True), "punctuation window was given as True"),  # type: ignore[arg-type]

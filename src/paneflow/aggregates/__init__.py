@@ -62,3 +62,7 @@ __all__ = [
     "var",
     "var_pop",
 ]
+
+
+def __dir__() -> list[str]:
+    return [*__all__, *(name for name in globals() if name.startswith("__"))]

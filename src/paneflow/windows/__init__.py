@@ -1,4 +1,4 @@
-"""What a window is: one small frozen class per kind, and a constructor to state it.
+"""What a window is: one small frozen class per kind, and a function that makes it.
 
 ==========================================  =====  ==============================================
 constructor                                 class  a window holds
@@ -7,8 +7,8 @@ constructor                                 class  a window holds
 `sliding(range, slide, offset=0)`           CF     a stretch of time; one begins every `slide`
 `count(size, slide=size)`                   CF     `size` events; one begins every `slide` events
 `session(gap)`                              FCA    events that follow each other within `gap`
-`slide_by_tuple(range, every)`              FCA    the last `range`, asked for every so many events
-`slide_by_time(size, slide, offset=0)`      FCA    the last `size` events, asked for every `slide`
+`slide_by_tuple(range, every)`              FCA    the last `range`, at every `every`-th event
+`slide_by_time(size, slide, offset=0)`      FCA    the last `size` events, at every `slide`
 `delta(column, range, slide)`               FCA    the last `range` of a growing column
 `punctuation(column)`                       FCF    events up to and including a marked one
 a subclass of `Custom`                      any    what its `step` says, event by event
@@ -25,7 +25,7 @@ past is known), FCA forward-context aware (needs later events).
 from paneflow.windows.count import Count, count
 from paneflow.windows.custom import Custom
 from paneflow.windows.delta import Delta, delta
-from paneflow.windows.duration import Duration, duration
+from paneflow.windows.duration import Duration, DurationLike, duration
 from paneflow.windows.punctuation import Punctuation, punctuation
 from paneflow.windows.session import Session, session
 from paneflow.windows.slide_by_time import SlideByTime, slide_by_time
@@ -50,6 +50,7 @@ __all__ = [
     "Custom",
     "Delta",
     "Duration",
+    "DurationLike",
     "Mark",
     "Punctuation",
     "Session",
@@ -68,3 +69,7 @@ __all__ = [
     "sliding",
     "tumbling",
 ]
+
+
+def __dir__() -> list[str]:
+    return [*__all__, *(name for name in globals() if name.startswith("__"))]

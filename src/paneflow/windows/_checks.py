@@ -1,4 +1,4 @@
-"""Checks of parameters that several kinds of window share, so that they refuse in one voice."""
+"""Checks of parameters that several kinds of window share, with one wording of the errors."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from paneflow.names import is_name
 
 
 def settle(window: object, **fields: object) -> None:
-    """Give a frozen window its parameters as they are kept, whoever has made it."""
+    """Set the fields of a frozen window to their checked values."""
     for name, value in fields.items():
         object.__setattr__(window, name, value)
 
 
 def whole_number(given: object, what: str) -> int:
-    """A number of events: an integer of at least 1.
+    """Check a number of events: an integer of at least 1.
 
     >>> whole_number(3, "size")
     3
@@ -35,7 +35,7 @@ def whole_number(given: object, what: str) -> int:
 
 
 def column_name(given: object, kind: str) -> str:
-    """The name of the column that a window reads.
+    """Check the name of the column that a window reads.
 
     >>> column_name("load", "delta")
     'load'
@@ -48,7 +48,7 @@ def column_name(given: object, kind: str) -> str:
 
 
 def flag(given: object, what: str) -> bool:
-    """A yes or no.
+    """Check a boolean option.
 
     >>> flag(True, "partial")
     True

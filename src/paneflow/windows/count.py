@@ -12,7 +12,18 @@ from paneflow.windows.window import Ticks, Window, WindowClass
 
 @dataclass(frozen=True, repr=False)
 class Count(Window):
-    """Window w holds the events at positions `w*slide <= i < w*slide + size` of their key."""
+    """Window w holds the events at positions `w*slide <= i < w*slide + size` of their key.
+
+    Attributes:
+        size: How many events a window holds.
+        slide: How many events apart windows begin.
+        partial: Whether the first incomplete window of a finite input is emitted.
+
+    Example:
+        >>> from paneflow import windows as W
+        >>> W.count(100, 10).slide
+        10
+    """
 
     window_class: ClassVar[WindowClass] = WindowClass.CF
 
@@ -25,14 +36,22 @@ class Count(Window):
         flag(self.partial, "partial")
 
     def extent(self, seq: Ticks, first_t: Ticks, last_t: Ticks) -> tuple[Ticks, Ticks]:
-        """The extent: the times of the first and the last event in the window."""
+        """The times of the first and the last event in the window."""
         return first_t, last_t
 
     def assigned(self, position: int) -> range:
-        """The mapping: the numbers of the windows that the event at `position` belongs to.
+        """The mapping: the numbers of the windows that an event belongs to.
 
-        >>> list(count(3, 2).assigned(2))
-        [0, 1]
+        Args:
+            position: The position of the event among those of its key, from 0.
+
+        Returns:
+            The numbers, which are consecutive.
+
+        Example:
+            >>> from paneflow import windows as W
+            >>> list(W.count(3, 2).assigned(2))
+            [0, 1]
         """
         first = max(0, (position - self.size) // self.slide + 1)
         return range(first, position // self.slide + 1)
@@ -55,12 +74,20 @@ class Count(Window):
 
 
 def count(size: int, slide: int | None = None, partial: bool = False) -> Count:
-    """A window of `size` events that begins every `slide` events (by default: every `size`).
+    """Windows of a fixed number of events of a key.
 
-    `partial=True` emits the first incomplete window at the end of a finite input.
+    Args:
+        size: How many events a window holds.
+        slide: How many events apart windows begin; by default `size`, so that they do not overlap.
+        partial: Also emit the first incomplete window at the end of a finite input.
 
-    >>> str(count(100, 10)), str(count(100))
-    ('count(100, 10)', 'count(100)')
+    Returns:
+        The window.
+
+    Example:
+        >>> from paneflow import windows as W
+        >>> W.count(100, 10), W.count(100)
+        (count(100, 10), count(100))
     """
     number = whole_number(size, "size")
     step = number if slide is None else whole_number(slide, "slide")

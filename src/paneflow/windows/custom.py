@@ -1,9 +1,8 @@
-"""The contract for windows of the user's own making.
+"""The contract for user-defined windows.
 
 A custom window is a small state machine. `step` sees each event of a key once, in total order, and
-answers with the next state and a mark: does a window open here, does the oldest open one close?
-That is enough for every window whose bounds follow from the events, and little enough to be
-compiled.
+returns the next state and a mark: does a window open here, does the oldest open one close? That is
+enough for every window whose bounds follow from the events, and small enough to be compiled.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from paneflow.windows.window import Ticks, Window, WindowClass
 
 @dataclass(frozen=True, repr=False)
 class Custom(Window):
-    """The base of user-defined windows. A subclass is a frozen dataclass that gives four things.
+    """The base class of user-defined windows: a subclass is a frozen dataclass with four parts.
 
     - `window_class`: `WindowClass.CF`, `FCF` or `FCA`;
     - `columns`: the names of the columns that `step` reads;
@@ -32,27 +31,30 @@ class Custom(Window):
       `CLOSE_AFTER`, applied in this order: the oldest open window ends before this event, a new
       window opens with it, the oldest open window ends with it.
 
-    An event belongs to every window that is open once CLOSE_BEFORE and OPEN are applied. Windows
-    are numbered per key in the order they open. An event with a null in one of the columns is not
-    shown to `step` and joins the windows that are open. A window still open at the end of a finite
-    input is incomplete; if `partial` is true, the oldest one is emitted all the same. `columns`,
-    `initial` and `partial` may be properties, class attributes, or fields that have a default.
+    An event belongs to every window that is open once `CLOSE_BEFORE` and `OPEN` are applied.
+    Windows are numbered per key in the order in which they open. An event with a null in one of
+    the columns is not passed to `step` and joins the open windows. A window still open at the end
+    of a finite input is incomplete; if `partial` is true, the oldest of them is emitted anyway.
+    `columns`, `initial` and `partial` may be properties, class attributes, or fields with a
+    default.
 
-    >>> from paneflow.windows import CLOSE_AFTER, KEEP, OPEN
-    >>> @dataclass(frozen=True)
-    ... class Pairs(Custom):
-    ...     window_class = WindowClass.FCF
-    ...     columns = ()
-    ...     initial = (0,)
-    ...
-    ...     @staticmethod
-    ...     def step(state, t):
-    ...         (seen,) = state
-    ...         return (1 - seen,), CLOSE_AFTER if seen else OPEN
-    >>> str(Pairs())
-    'Pairs()'
-    >>> Pairs.step((0,), 17)
-    ((1,), 2)
+    Example:
+        >>> from dataclasses import dataclass
+        >>> from paneflow import windows as W
+        >>> @dataclass(frozen=True)
+        ... class Pairs(W.Custom):
+        ...     window_class = W.WindowClass.FCF
+        ...     columns = ()
+        ...     initial = (0,)
+        ...
+        ...     @staticmethod
+        ...     def step(state, t):
+        ...         (seen,) = state
+        ...         return (1 - seen,), W.CLOSE_AFTER if seen else W.OPEN
+        >>> str(Pairs())
+        'Pairs()'
+        >>> Pairs.step((0,), 17)
+        ((1,), 2)
     """
 
     step: ClassVar[Callable[..., tuple[tuple[Any, ...], int]]]
@@ -98,7 +100,30 @@ class Custom(Window):
     def checked_step(
         self, state: tuple[Any, ...], t: int, *values: Any
     ) -> tuple[tuple[Any, ...], int]:
-        """What `step` gives; an error that says what is wrong with it, if something is."""
+        """Call `step` and check what it returns.
+
+        Args:
+            state: The state before the event.
+            t: The time of the event.
+            *values: The event's values of `columns`.
+
+        Returns:
+            The next state, in the types of `initial`, and the mark.
+
+        Example:
+            >>> class Single(Custom):
+            ...     window_class = WindowClass.FCF
+            ...     initial = (0,)
+            ...
+            ...     @staticmethod
+            ...     def step(state, t):
+            ...         return (t,), "open"
+            >>> Single().checked_step((0,), 17)
+            Traceback (most recent call last):
+            ...
+            paneflow.errors.InputError: Single(): step((0,), 17) gave the mark 'open': give a sum \
+of KEEP, CLOSE_BEFORE, OPEN and CLOSE_AFTER
+        """
         plain = tuple(getattr(cell, "item", lambda c=cell: c)() for cell in state)
         call = f"{self}: step({', '.join(map(repr, (plain, t, *values)))})"
         try:
@@ -123,7 +148,7 @@ class Custom(Window):
         return tuple(map(self._fitted, self.initial, after)), mark.__index__()
 
     def _fitted(self, first: Any, cell: Any) -> Any:
-        """A value of the state in the type that it begins with."""
+        """A value of the state, in the type that it has in `initial`."""
         value = getattr(cell, "item", lambda: cell)()
         if isinstance(value, bool | int | float):
             if isinstance(first, float):
@@ -138,7 +163,7 @@ class Custom(Window):
         )
 
     def extent(self, seq: Ticks, first_t: Ticks, last_t: Ticks) -> tuple[Ticks, Ticks]:
-        """The extent: the times of the first and the last event in the window."""
+        """The times of the first and the last event in the window."""
         return first_t, last_t
 
     def __str__(self) -> str:
@@ -146,7 +171,7 @@ class Custom(Window):
 
 
 def _unmistakable(value: object) -> str:
-    """A field as text; text that reads like a number or a boolean has quotes."""
+    """A field as text, with quotes if it is text that looks like a number, say."""
     text = str(value)
     try:
         ast.literal_eval(text)

@@ -1,9 +1,9 @@
-"""Lengths of time, read once and in one place.
+"""Durations, read in one place.
 
-People write `"1 hour 30 minutes"`, a `timedelta`, a `np.timedelta64`, or a plain integer in the
-unit of their time column. Everything behind this module sees one integer, and remembers whether
-it came with a unit: a length with a unit counts microseconds and only fits a timestamp column, one
-without only fits a column of integers. A day is 24 hours, a week seven days.
+People write `"1 hour 30 minutes"`, a `timedelta`, an `np.timedelta64`, or a plain integer in the
+unit of their time column. All other modules see one integer and whether it was given with a unit:
+a duration with a unit counts microseconds and fits only a timestamp column, one without a unit fits
+only an integer column. A day is 24 hours, a week is seven days.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import re
 from dataclasses import dataclass
 from datetime import timedelta
 from fractions import Fraction
+from typing import SupportsIndex, TypeAlias
 
 import numpy as np
 
@@ -53,12 +54,18 @@ _EXPECTED = 'text such as "250 ms" or "1 hour 30 minutes", a timedelta, or an in
 
 @dataclass(frozen=True)
 class Duration:
-    """A length of time: `value` counts microseconds if `textual`, else the user's own unit.
+    """A length of time; make one with `duration`.
 
-    >>> duration("1 hour 30 minutes")
-    Duration(value=5400000000, textual=True)
-    >>> str(duration("90 min")), int(duration("250 ms")), str(duration(5))
-    ('1h30m', 250000, '5')
+    Attributes:
+        value: Microseconds, or the number as it was given if it has no unit.
+        textual: Whether the duration was given with a unit.
+
+    Example:
+        >>> from paneflow import windows as W
+        >>> W.duration("1 hour 30 minutes")
+        Duration(value=5400000000, textual=True)
+        >>> str(W.duration("90 min")), int(W.duration("250 ms")), str(W.duration(5))
+        ('1h30m', 250000, '5')
     """
 
     value: int
@@ -79,19 +86,31 @@ class Duration:
         return ("-" if self.value < 0 else "") + ("".join(parts) or "0s")
 
 
-def duration(given: object, what: str = "range", *, least: int | None = 0) -> Duration:
-    """Read a length of time; `what` names it in errors, `least` is the smallest value allowed.
+DurationLike: TypeAlias = str | timedelta | np.timedelta64 | SupportsIndex | Duration
+"""What a duration may be given as; a whole number counts in the unit of an integer time column."""
 
-    >>> duration("250 ms").value
-    250000
-    >>> duration("1h30m") == duration("1 hour 30 minutes") == duration("1.5 hours")
-    True
-    >>> duration(timedelta(seconds=2), "slide")
-    Duration(value=2000000, textual=True)
-    >>> duration(np.timedelta64(3, "s")) == duration("3 s")
-    True
-    >>> duration(7)
-    Duration(value=7, textual=False)
+
+def duration(given: DurationLike, what: str = "range", *, least: int | None = 0) -> Duration:
+    """Read a duration.
+
+    Args:
+        given: Text such as `"250 ms"` or `"1 hour 30 minutes"`, a `timedelta`, an
+            `np.timedelta64`, or a whole number in the unit of an integer time column.
+        what: What to call the duration in errors.
+        least: The smallest value allowed; None allows negative durations.
+
+    Returns:
+        The duration.
+
+    Example:
+        >>> from datetime import timedelta
+        >>> from paneflow import windows as W
+        >>> W.duration("1h30m") == W.duration("1.5 hours") == W.duration(timedelta(hours=1.5))
+        True
+        >>> W.duration(np.timedelta64(3, "s")) == W.duration("3 s")
+        True
+        >>> W.duration(7)
+        Duration(value=7, textual=False)
     """
     if not (least is None or isinstance(least, int)):
         raise QueryError(f"least is the smallest value allowed, a whole number, not {least!r}")
@@ -107,8 +126,8 @@ def duration(given: object, what: str = "range", *, least: int | None = 0) -> Du
     return length
 
 
-def offset_from_epoch(given: object) -> Duration:
-    """Read an offset, which may be negative; no offset is the same with a unit and without.
+def offset_from_epoch(given: DurationLike) -> Duration:
+    """Read an offset, which may be negative. No offset is the same with or without a unit.
 
     >>> offset_from_epoch("0 s") == offset_from_epoch(0)
     True
@@ -143,7 +162,7 @@ def _read(given: object, what: str) -> Duration:
 def _of_numpy(given: np.timedelta64, what: str) -> int:
     if np.isnat(given):
         raise QueryError(
-            f"The {what} was given as {given!r}, which is no length: give {_EXPECTED}."
+            f"The {what} was given as {given!r}, which is not a duration: give {_EXPECTED}."
         )
     unit, step = np.datetime_data(given.dtype)
     if unit not in _NUMPY:

@@ -1,8 +1,8 @@
-"""How many rows a query gives, before any of them is made.
+"""How many rows a query returns, counted before any of them is made.
 
-Only sliding windows can give more rows than there are events: an event is in as many windows as
-slides fit into the range. `sliding("30 days", "1 ms")` over ten events gives up to 26 thousand
-million rows. So rows are counted first, and beyond a limit the query is refused, with the reason.
+Only sliding windows can return more rows than there are events: an event is in as many windows as
+slides fit into the range. `sliding("30 days", "1 ms")` over ten events returns up to 26 billion
+rows. So rows are counted first, and a query that exceeds the limit is refused with the reason.
 """
 
 from __future__ import annotations
@@ -17,21 +17,22 @@ from paneflow.windows.sliding import Sliding
 from paneflow.windows.window import Window
 
 MAX_ROWS = 100_000_000
-"""Rows that a query gives at most unless it is told otherwise: 4 GB with one aggregate."""
+"""The most rows a query returns by default: 4 GB with one aggregate."""
 WORTH_A_WARNING = 1_000_000
 ROWS_PER_EVENT = 1_000
-"""So many rows in all, and for each event, where a window is longer than the data."""
+"""A window that is longer than the data is worth a warning from this many rows, in all and per
+event."""
 
 
 @dataclass(frozen=True)
 class RowCount:
-    """The rows of each window, and what they come of."""
+    """The number of rows of each window, and of the events and keys they come from."""
 
     rows: Mapping[str, int]
     events: int
     keys: int
     exact: bool = True
-    """Whether all windows slide by time; others have no more rows than said."""
+    """Whether the numbers are exact, as for sliding windows; otherwise they are upper bounds."""
 
     @property
     def total(self) -> int:
@@ -44,7 +45,7 @@ class RowCount:
 
 
 def overlap(window: Window) -> int:
-    """The windows that an event is in, at most.
+    """The largest number of windows that an event is in.
 
     >>> from paneflow import windows as W
     >>> overlap(W.sliding("1 hour", "1 second")), overlap(W.count(10, 1))
@@ -56,17 +57,17 @@ def overlap(window: Window) -> int:
 
 
 def check_limit(given: object) -> int | None:
-    """The value of `max_rows`: a number of rows, or None for no limit."""
+    """Check `max_rows`: a number of rows, or None for no limit."""
     if given is None or (isinstance(given, int) and not isinstance(given, bool) and given >= 0):
         return given
     raise QueryError(
-        f"max_rows is {given!r}: give the number of rows that the result may have, or None for "
-        f"no limit"
+        f"max_rows is {given!r}: give the largest number of rows that the result may have, or "
+        f"None for no limit"
     )
 
 
 def check_rows(count: RowCount, windows: Mapping[str, Window], max_rows: int | None) -> None:
-    """Refuse more rows than the limit."""
+    """Refuse a query that would return more rows than the limit."""
     if max_rows is None or count.total <= max_rows:
         return
     would = "would" if count.exact else "may"
@@ -80,12 +81,12 @@ def _cause(count: RowCount, windows: Mapping[str, Window]) -> str:
     label, most = max(count.rows.items(), key=lambda item: item[1])
     window = windows[label]
     if not isinstance(window, Sliding) or overlap(window) == 1:
-        return ": ask for fewer events at a time"
+        return ": query fewer events at a time"
     times = -(-count.total // max(count.events, 1))
     coarser = Duration(window.slide.value * min(times, overlap(window)), window.slide.textual)
     return (
         f": {most:,} are of window {label!r}, whose range is {overlap(window):,} slides long, so "
-        f"that an event is in as many windows. Take a longer slide ({coarser} gives about one row "
+        f"that an event is in as many windows. Use a longer slide ({coarser} gives about one row "
         f"for each event) or a shorter range"
     )
 
@@ -93,7 +94,7 @@ def _cause(count: RowCount, windows: Mapping[str, Window]) -> str:
 def warn_of_many(
     count: RowCount, windows: Mapping[str, Window], span: int, stacklevel: int
 ) -> None:
-    """Warn of a window that is longer than all the data and slides by next to nothing."""
+    """Warn of a window that is longer than all the data and slides in very small steps."""
     for label, rows in count.rows.items():
         window = windows[label]
         if (
@@ -102,9 +103,9 @@ def warn_of_many(
             and rows >= max(WORTH_A_WARNING, ROWS_PER_EVENT * count.events)
         ):
             warnings.warn(
-                f"window {label!r} is longer than the data and slides by little: {rows:,} rows of "
-                f"{count.events:,} events, most of them alike. If that is not meant, take a "
-                f"longer slide or a shorter range",
+                f"window {label!r} is longer than the data and slides in small steps: {rows:,} "
+                f"rows of {count.events:,} events, most of them alike. If this is not intended, "
+                f"use a longer slide or a shorter range",
                 ManyRowsWarning,
                 stacklevel=stacklevel + 1,
             )

@@ -1,4 +1,4 @@
-"""Windows that end where the events say so."""
+"""Windows that end at marked events."""
 
 from __future__ import annotations
 
@@ -15,6 +15,15 @@ class Punctuation(Window):
     """A window holds the events after one mark, up to and including the next.
 
     A mark is an event whose boolean column is true.
+
+    Attributes:
+        column: The boolean column.
+        partial: Whether the events after the last mark of a finite input are emitted, too.
+
+    Example:
+        >>> from paneflow import windows as W
+        >>> W.punctuation("lap_done").columns
+        ('lap_done',)
     """
 
     window_class: ClassVar[WindowClass] = WindowClass.FCF
@@ -31,7 +40,7 @@ class Punctuation(Window):
         return (self.column,)
 
     def extent(self, seq: Ticks, first_t: Ticks, last_t: Ticks) -> tuple[Ticks, Ticks]:
-        """The extent: the times of the first and the last event in the window."""
+        """The times of the first and the last event in the window."""
         return first_t, last_t
 
     def _call(self) -> Call:
@@ -40,11 +49,18 @@ class Punctuation(Window):
 
 
 def punctuation(column: str, partial: bool = False) -> Punctuation:
-    """A window that ends with every event whose boolean `column` is true.
+    """Windows that end with every marked event of a key.
 
-    `partial=True` also emits the events after the last mark of a finite input.
+    Args:
+        column: A boolean column: an event in which it is true ends its window.
+        partial: Also emit the events after the last mark of a finite input.
 
-    >>> str(punctuation("lap_done"))
-    'punctuation(lap_done)'
+    Returns:
+        The window.
+
+    Example:
+        >>> from paneflow import windows as W
+        >>> W.punctuation("lap_done")
+        punctuation('lap_done')
     """
     return Punctuation(column=column_name(column, "punctuation"), partial=partial)

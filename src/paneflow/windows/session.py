@@ -1,4 +1,4 @@
-"""Windows that last as long as events keep coming."""
+"""Windows that last as long as events keep arriving."""
 
 from __future__ import annotations
 
@@ -7,13 +7,22 @@ from typing import ClassVar
 
 from paneflow._faces import Call
 from paneflow.windows._checks import settle
-from paneflow.windows.duration import Duration, duration
+from paneflow.windows.duration import Duration, DurationLike, duration
 from paneflow.windows.window import Ticks, Window, WindowClass
 
 
 @dataclass(frozen=True, repr=False)
 class Session(Window):
-    """A window is a maximal run of events whose consecutive times differ by at most `gap`."""
+    """A window is a maximal run of events whose consecutive times differ by at most `gap`.
+
+    Attributes:
+        gap: The longest time between two events of a window.
+
+    Example:
+        >>> from paneflow import windows as W
+        >>> W.session("5 minutes").gap
+        Duration(value=300000000, textual=True)
+    """
 
     window_class: ClassVar[WindowClass] = WindowClass.FCA
 
@@ -23,19 +32,26 @@ class Session(Window):
         settle(self, gap=duration(self.gap, "gap"))
 
     def extent(self, seq: Ticks, first_t: Ticks, last_t: Ticks) -> tuple[Ticks, Ticks]:
-        """The extent: from the first event to one gap after the last."""
+        """From the first event to one gap after the last."""
         return first_t, last_t + self.gap.value
 
     def _call(self) -> Call:
         return Call("session", (self.gap,))
 
 
-def session(gap: object) -> Session:
-    """A window that ends when no event comes for longer than `gap`.
+def session(gap: DurationLike) -> Session:
+    """Windows that end when no event of a key has arrived for longer than a gap.
 
-    Two events exactly `gap` apart are in the same session; a gap of 0 joins equal times only.
+    Args:
+        gap: The longest time between two events of a session. Events exactly `gap` apart are in
+            the same session; a gap of 0 joins only events with equal times.
 
-    >>> str(session("5 minutes"))
-    'session(5m)'
+    Returns:
+        The window.
+
+    Example:
+        >>> from paneflow import windows as W
+        >>> W.session("5 minutes")
+        session('5m')
     """
     return Session(gap=duration(gap, "gap"))

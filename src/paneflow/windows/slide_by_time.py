@@ -1,4 +1,4 @@
-"""Windows of so many events that are asked for at regular times."""
+"""Windows of a fixed number of events, evaluated at regular times."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from paneflow._faces import Call
 from paneflow.windows._checks import settle, whole_number
-from paneflow.windows.duration import Duration, duration, offset_from_epoch
+from paneflow.windows.duration import Duration, DurationLike, duration, offset_from_epoch
 from paneflow.windows.window import Ticks, Window, WindowClass
 
 
@@ -15,7 +15,17 @@ from paneflow.windows.window import Ticks, Window, WindowClass
 class SlideByTime(Window):
     """Window w holds the last `size` events before the boundary `offset + (w+1)*slide`.
 
-    Boundaries with no new event since the one before them are skipped.
+    Boundaries without a new event since the previous boundary are skipped.
+
+    Attributes:
+        size: How many events a window holds.
+        slide: How far apart boundaries are.
+        offset: Shifts all boundaries, which are otherwise multiples of `slide` from the epoch.
+
+    Example:
+        >>> from paneflow import windows as W
+        >>> W.slide_by_time(100, "1 minute").size
+        100
     """
 
     window_class: ClassVar[WindowClass] = WindowClass.FCA
@@ -33,7 +43,7 @@ class SlideByTime(Window):
         )
 
     def extent(self, seq: Ticks, first_t: Ticks, last_t: Ticks) -> tuple[Ticks, Ticks]:
-        """The extent: from the first event in the window to the boundary."""
+        """From the first event in the window to the boundary."""
         return first_t, seq * self.slide.value + (self.offset.value + self.slide.value)
 
     def _call(self) -> Call:
@@ -41,11 +51,21 @@ class SlideByTime(Window):
         return Call("slide_by_time", (self.size, self.slide), shifted)
 
 
-def slide_by_time(size: int, slide: object, offset: object = 0) -> SlideByTime:
-    """The last `size` events of a key, asked for every `slide` of time.
+def slide_by_time(size: int, slide: DurationLike, offset: DurationLike = 0) -> SlideByTime:
+    """The last events of a key, evaluated at regular times.
 
-    >>> str(slide_by_time(100, "1 minute"))
-    'slide_by_time(100, 1m)'
+    Args:
+        size: How many events a window holds; it has fewer while the key has had fewer.
+        slide: The time between two evaluations. One without new events is skipped.
+        offset: Shifts all evaluations; may be negative.
+
+    Returns:
+        The window.
+
+    Example:
+        >>> from paneflow import windows as W
+        >>> W.slide_by_time(100, "1 minute")
+        slide_by_time(100, '1m')
     """
     return SlideByTime(
         size=whole_number(size, "size"),

@@ -1,4 +1,4 @@
-"""Windows of a length of time that are asked for every so many events."""
+"""Windows of a fixed length of time, evaluated at every n-th event."""
 
 from __future__ import annotations
 
@@ -7,13 +7,24 @@ from typing import ClassVar
 
 from paneflow._faces import Call
 from paneflow.windows._checks import flag, settle, whole_number
-from paneflow.windows.duration import Duration, duration
+from paneflow.windows.duration import Duration, DurationLike, duration
 from paneflow.windows.window import Ticks, Window, WindowClass
 
 
 @dataclass(frozen=True, repr=False)
 class SlideByTuple(Window):
-    """Every `every`-th event triggers a window of the events with `t > t_trigger - range`."""
+    """Every `every`-th event triggers a window of the events with `t > t_trigger - range`.
+
+    Attributes:
+        range: How far back a window reaches from its trigger.
+        every: How many events apart triggers are.
+        partial: Whether the last event of a finite input is a trigger, too.
+
+    Example:
+        >>> from paneflow import windows as W
+        >>> W.slide_by_tuple("1 minute", 100).every
+        100
+    """
 
     window_class: ClassVar[WindowClass] = WindowClass.FCA
 
@@ -30,7 +41,7 @@ class SlideByTuple(Window):
         flag(self.partial, "partial")
 
     def extent(self, seq: Ticks, first_t: Ticks, last_t: Ticks) -> tuple[Ticks, Ticks]:
-        """The extent: the times of the first and the last event in the window."""
+        """The times of the first and the last event in the window."""
         return first_t, last_t
 
     def _call(self) -> Call:
@@ -38,13 +49,21 @@ class SlideByTuple(Window):
         return Call("slide_by_tuple", (self.range, self.every), options)
 
 
-def slide_by_tuple(range: object, every: int, partial: bool = False) -> SlideByTuple:
-    """The last `range` of time, asked for at every `every`-th event of a key.
+def slide_by_tuple(range: DurationLike, every: int, partial: bool = False) -> SlideByTuple:
+    """The most recent stretch of time, evaluated at every n-th event of a key.
 
-    `partial=True` also asks at the last event of a finite input.
+    Args:
+        range: How far back a window reaches from the event at which it is evaluated.
+        every: How many events apart evaluations are.
+        partial: Also evaluate at the last event of a finite input.
 
-    >>> str(slide_by_tuple("1 minute", 100))
-    'slide_by_tuple(1m, 100)'
+    Returns:
+        The window.
+
+    Example:
+        >>> from paneflow import windows as W
+        >>> W.slide_by_tuple("1 minute", 100)
+        slide_by_tuple('1m', 100)
     """
     return SlideByTuple(
         range=duration(range, "range", least=1),

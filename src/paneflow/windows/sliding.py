@@ -1,4 +1,4 @@
-"""Windows over time that slide by time; a tumbling window is one that slides by its range."""
+"""Windows over time that slide by time; a tumbling window slides by its own range."""
 
 from __future__ import annotations
 
@@ -8,13 +8,24 @@ from typing import ClassVar
 
 from paneflow._faces import Call
 from paneflow.windows._checks import settle
-from paneflow.windows.duration import Duration, duration, offset_from_epoch
+from paneflow.windows.duration import Duration, DurationLike, duration, offset_from_epoch
 from paneflow.windows.window import Ticks, Window, WindowClass
 
 
 @dataclass(frozen=True, repr=False)
 class Sliding(Window):
-    """Window w holds the events with `offset + w*slide <= t < offset + w*slide + range`."""
+    """Window w holds the events with `offset + w*slide <= t < offset + w*slide + range`.
+
+    Attributes:
+        range: How long a window is.
+        slide: How far apart windows begin.
+        offset: When window 0 begins, counted from the epoch.
+
+    Example:
+        >>> from paneflow import windows as W
+        >>> W.sliding("1 hour", "1 minute").slide
+        Duration(value=60000000, textual=True)
+    """
 
     window_class: ClassVar[WindowClass] = WindowClass.CF
 
@@ -31,17 +42,25 @@ class Sliding(Window):
         )
 
     def extent(self, seq: Ticks, first_t: Ticks, last_t: Ticks) -> tuple[Ticks, Ticks]:
-        """The extent: the bounds `[start, end)`, known from the window's number alone."""
+        """The bounds `[start, end)`, which follow from the window's number alone."""
         start = seq * self.slide.value + self.offset.value
         return start, start + self.range.value
 
     def assigned(self, t: int) -> builtins.range:
-        """The mapping: the numbers of the windows that an event at `t` belongs to.
+        """The mapping: the numbers of the windows that an event belongs to.
 
-        >>> list(sliding(4, 2).assigned(1))
-        [-1, 0]
-        >>> list(sliding(2, 5).assigned(3))  # in the gap between two windows
-        []
+        Args:
+            t: The time of the event, in microseconds or the time column's own unit.
+
+        Returns:
+            The numbers, which are consecutive; none for an event in a gap between windows.
+
+        Example:
+            >>> from paneflow import windows as W
+            >>> list(W.sliding(4, 2).assigned(1))
+            [-1, 0]
+            >>> list(W.sliding(2, 5).assigned(3))
+            []
         """
         since = t - self.offset.value
         slide = self.slide.value
@@ -51,7 +70,8 @@ class Sliding(Window):
     def edges(self) -> tuple[tuple[int, int], ...]:
         """The edges: times at which windows begin or end, as progressions (phase, step).
 
-        A slice cut at every time `phase + i*step` lies wholly inside or outside each window.
+        A slice that is cut at every time `phase + i*step` lies entirely inside or outside each
+        window.
 
         >>> sliding(5, 2).edges
         ((0, 2), (1, 2))
@@ -70,17 +90,27 @@ class Sliding(Window):
         return Call("sliding", (self.range, self.slide), shifted)
 
 
-def sliding(range: object, slide: object, offset: object = 0) -> Sliding:
-    """A window of length `range` that begins every `slide`, shifted by `offset`.
+def sliding(range: DurationLike, slide: DurationLike, offset: DurationLike = 0) -> Sliding:
+    """Windows of a fixed length, one beginning at every slide.
 
-    The slide need not divide the range; a slide longer than the range leaves gaps. Windows count
-    from the epoch, 1970-01-01 00:00 UTC: `offset` moves them all. Over timestamps durations have a
-    unit, over integers they are whole numbers.
+    Durations have a unit (`"1 hour"`, a `timedelta`) if the time column holds timestamps, and are
+    whole numbers if it holds integers. Windows are aligned to the epoch, 1970-01-01 00:00 UTC.
 
-    >>> str(sliding("1 hour", "1 second"))
-    'sliding(1h, 1s)'
-    >>> str(sliding(4, 2, offset=1))
-    'sliding(4, 2, offset=1)'
+    Args:
+        range: How long a window is.
+        slide: How far apart windows begin. It need not divide the range, and leaves gaps if it is
+            longer than the range.
+        offset: Shifts all windows; may be negative.
+
+    Returns:
+        The window.
+
+    Example:
+        >>> from paneflow import windows as W
+        >>> W.sliding("1 hour", "1 second")
+        sliding('1h', '1s')
+        >>> str(W.sliding(4, 2, offset=1))
+        'sliding(4, 2, offset=1)'
     """
     return Sliding(
         range=duration(range, "range", least=1),
@@ -89,12 +119,20 @@ def sliding(range: object, slide: object, offset: object = 0) -> Sliding:
     )
 
 
-def tumbling(range: object, offset: object = 0) -> Sliding:
-    """A window of length `range` that begins where the one before it ends.
+def tumbling(range: DurationLike, offset: DurationLike = 0) -> Sliding:
+    """Windows of a fixed length, each beginning where the one before it ends.
 
-    `"1 day"` is 24 hours from midnight UTC, also where local clocks change; `offset` moves it.
+    Args:
+        range: How long a window is. `"1 day"` is 24 hours from midnight UTC, also where local
+            clocks change.
+        offset: Shifts all windows; may be negative.
 
-    >>> str(tumbling("5 s"))
-    'tumbling(5s)'
+    Returns:
+        The window: `tumbling(r)` equals `sliding(r, r)`.
+
+    Example:
+        >>> from paneflow import windows as W
+        >>> W.tumbling("5 s")
+        tumbling('5s')
     """
     return sliding(range, range, offset)

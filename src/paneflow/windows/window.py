@@ -1,11 +1,11 @@
-"""What every window has in common: its class, its extent, its label, the columns it reads.
+"""What all windows have in common: a class, an extent, a label, and the columns they read.
 
 A window is a value: a frozen dataclass that says what is asked, never how it is answered. Slicers
-and engines read its fields. Three words recur in this room:
+and engines read its fields. Three terms recur in this room:
 
-- *class*: how much of the stream has to be known before a window's bounds are known;
-- *extent*: the `start` and `end` that a result row shows;
-- *mapping* and *edges*: for context-free windows, which windows an event belongs to, and where
+- *class*: how much of the stream must be known before a window's bounds are known;
+- *extent*: the `start` and `end` shown in a result row;
+- *mapping* and *edges*, for context-free windows: which windows an event belongs to, and where
   slices must be cut so that no window begins or ends inside one.
 """
 
@@ -27,11 +27,16 @@ Ticks = TypeVar("Ticks", int, npt.NDArray[np.int64])
 
 
 class WindowClass(Enum):
-    """The class of a window: what has to be known before its bounds are known.
+    """How much of the stream must be known before a window's bounds are known.
 
-    >>> from paneflow import windows as W
-    >>> W.sliding("1 hour", "1 second").window_class
-    <WindowClass.CF: 'context free'>
+    - `CF`, context free: nothing, the bounds follow from the definition;
+    - `FCF`, forward-context free: the events up to the bound;
+    - `FCA`, forward-context aware: also events after it.
+
+    Example:
+        >>> from paneflow import windows as W
+        >>> W.sliding("1 hour", "1 second").window_class
+        <WindowClass.CF: 'context free'>
     """
 
     CF = "context free"
@@ -40,10 +45,15 @@ class WindowClass(Enum):
 
 
 class Mark(IntFlag):
-    """What an event does to the open windows of a custom window; flags may be combined.
+    """What an event does to the open windows of a `Custom` window; marks can be combined.
 
-    They are applied in the order CLOSE_BEFORE, OPEN, CLOSE_AFTER. A close when no window is open
-    does nothing.
+    They are applied in the order `CLOSE_BEFORE`, `OPEN`, `CLOSE_AFTER`. Closing does nothing if no
+    window is open.
+
+    Example:
+        >>> from paneflow import windows as W
+        >>> W.Mark(W.CLOSE_BEFORE | W.OPEN)
+        <Mark.CLOSE_BEFORE|OPEN: 3>
     """
 
     KEEP = 0
@@ -52,7 +62,7 @@ class Mark(IntFlag):
     CLOSE_AFTER = 4
 
 
-# The same as plain integers: Numba compiles these inside a custom window's step, but no flags.
+# The same as plain integers: Numba can compile these in a custom window's step, but not flags.
 KEEP = 0
 CLOSE_BEFORE = 1
 OPEN = 2
@@ -61,37 +71,55 @@ CLOSE_AFTER = 4
 
 @dataclass(frozen=True, repr=False)
 class Window(ABC):
-    """A kind of window with its parameters. `str(window)` is its default label."""
+    """The base class of all windows; `str(window)` is a window's default label.
+
+    Use the constructors of this module to make one, and subclass `Custom` to define your own.
+
+    Example:
+        >>> from paneflow import windows as W
+        >>> window = W.sliding("1 hour", "1 minute")
+        >>> isinstance(window, W.Window), str(window)
+        (True, 'sliding(1h, 1m)')
+    """
 
     window_class: ClassVar[WindowClass]
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The value columns the window reads to find its bounds; empty for most kinds."""
+        """The value columns that are read to find the bounds; most kinds of window read none."""
         return ()
 
     @property
     def needs_timestamps(self) -> bool:
-        """Whether a duration over the time column was given as text or `timedelta`.
+        """Whether one of the durations has a unit.
 
-        Such a duration has no meaning over an integer time column, whose unit is the user's own.
+        Such a duration has no meaning over an integer time column, which has its own unit.
         """
         given = (getattr(self, field.name) for field in fields(self))
         return any(isinstance(value, Duration) and value.textual for value in given)
 
     def without_partial(self) -> Window:
-        """The window as a stream sees it: there is no end at which it could be incomplete.
+        """The same window without `partial`.
 
-        A custom window may say `partial` by a property, which no stream asks for.
+        An unbounded stream has no end at which a window could be incomplete. A custom window that
+        has `partial` as a property is returned as it is: streams do not read it.
+
+        Returns:
+            The window as a stream answers it.
+
+        Example:
+            >>> from paneflow import windows as W
+            >>> W.count(10, partial=True).without_partial()
+            count(10)
         """
         stated = any(field.name == "partial" for field in fields(self))
         return replace(self, partial=False) if stated else self  # type: ignore[call-arg]
 
     @property
     def without_unit(self) -> dict[str, int]:
-        """Durations over the time column that were given as whole numbers, by name; 0 is none.
+        """The durations that were given as whole numbers other than 0, by parameter name.
 
-        Such a duration has no meaning over timestamps: nobody knows whether 3600 is seconds.
+        Such a duration has no meaning over timestamps: 3600 might be seconds or anything else.
 
         >>> from paneflow import windows as W
         >>> W.sliding("1 hour", 60).without_unit
@@ -106,13 +134,24 @@ class Window(ABC):
 
     @abstractmethod
     def extent(self, seq: Ticks, first_t: Ticks, last_t: Ticks) -> tuple[Ticks, Ticks]:
-        """The extent: `start` and `end` of window `seq`, whose events span `first_t..last_t`.
+        """The `start` and `end` that result rows show for a window.
 
-        Takes and gives integers, or int64 arrays for many windows at once.
+        Args:
+            seq: The window's number, or an int64 array of numbers for many windows at once.
+            first_t: The time of the window's first event, or an array.
+            last_t: The time of the window's last event, or an array.
+
+        Returns:
+            The start and the end, as integers or arrays.
+
+        Example:
+            >>> from paneflow import windows as W
+            >>> W.sliding(60, 10).extent(3, first_t=41, last_t=77)
+            (30, 90)
         """
 
     def _call(self) -> Call:
-        """The call that makes this window; options that have their default are left out."""
+        """The call that makes this window, without options that have their default value."""
         return Call(type(self).__name__, tuple(getattr(self, f.name) for f in fields(self)))
 
     def __str__(self) -> str:

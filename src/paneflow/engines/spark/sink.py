@@ -31,6 +31,7 @@ from paneflow.engines.spark.streaming import check_stream
 from paneflow.engines.spark.wanted import Wanted
 from paneflow.errors import InputError, QueryError
 from paneflow.slicing.slices import LAST
+from paneflow.windows import DurationLike
 
 if TYPE_CHECKING:
     from paneflow.query import Query
@@ -45,9 +46,9 @@ def write_stream(
     sink: Any,
     checkpoint: Any,
     *,
-    max_ahead: object,
+    max_ahead: DurationLike | None,
     late: Any,
-    idle: object,
+    idle: DurationLike | None,
     max_rows: int | None,
     **trigger: Any,
 ) -> Any:

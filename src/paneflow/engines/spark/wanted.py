@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from paneflow.errors import QueryError
 from paneflow.slicing.durations import with_unit
-from paneflow.windows import duration
+from paneflow.windows import DurationLike, duration
 from paneflow.windows.many_rows import MAX_ROWS
 
 FINAL = "final"
@@ -26,10 +26,10 @@ class Wanted:
     @classmethod
     def of(
         cls,
-        max_ahead: object = None,
+        max_ahead: DurationLike | None = None,
         emit: str = "final",
         late: bool = False,
-        idle: object = None,
+        idle: DurationLike | None = None,
         max_rows: int | None = MAX_ROWS,
     ) -> Wanted:
         """The options as a user states them."""
@@ -56,7 +56,7 @@ class Wanted:
                 )
 
 
-def _micros(given: object, what: str, least: int) -> int:
+def _micros(given: DurationLike, what: str, least: int) -> int:
     """A duration in microseconds; a whole number has no unit, which a stream's times have."""
     length = duration(given, what, least=least)
     if length.value and not length.textual:
