@@ -13,9 +13,9 @@ import pytest
 
 import paneflow as pf
 from paneflow import aggregates as A, windows as W
+from paneflow.engines.live.stream_options import StreamOptions
 from paneflow.engines.spark.shard_state import META, ShardProcessor
 from paneflow.engines.spark.versions import VERSION
-from paneflow.engines.spark.wanted import Wanted
 from tests.spark.support import frame_of, read_files, write_files
 from tests.test_bad_input import refused
 
@@ -124,9 +124,9 @@ def test_write_stream_needs_a_stream(spark: Any, tmp_path: Path, kind: str) -> N
 
 @pytest.mark.parametrize("option", ["idle", "max_ahead"])
 def test_options_of_streams_need_units(option: str) -> None:
-    refused(pf.QueryError, partial(Wanted.of, **{option: 30}), option, '"30 seconds"')
-    Wanted.of(**{option: "30 seconds"})
-    Wanted.of(max_ahead=0)
+    refused(pf.QueryError, partial(StreamOptions.of, **{option: 30}), option, '"30 seconds"')
+    StreamOptions.of(**{option: "30 seconds"})
+    StreamOptions.of(max_ahead=0)
 
 
 # Checkpoints.
@@ -206,7 +206,7 @@ class NewerState:
 
 def test_the_state_of_a_newer_version() -> None:
     query = pf.Query(W.tumbling("5 s"), COUNT)
-    processor = ShardProcessor(query, EVENTS.schema, Wanted())
+    processor = ShardProcessor(query, EVENTS.schema, StreamOptions())
     processor.init(NewerState())
 
     def step() -> None:

@@ -17,9 +17,9 @@ import pytest
 
 import paneflow as pf
 from paneflow import aggregates as A, windows as W
+from paneflow.engines.live.stream_options import StreamOptions
 from paneflow.engines.spark.sink import EachBatch, ParquetFiles
 from paneflow.engines.spark.sink_memory import Memory
-from paneflow.engines.spark.wanted import Wanted
 from paneflow.spark import progress
 from tests.spark.support import assert_same_set, frame_of, plain, read_files, write_files
 
@@ -68,7 +68,7 @@ class Run:
         rows = pa.schema([(f.name, f.type) for f in plain(query.over(events(0))).schema])
         memory = Memory(folder / "c" / "paneflow", query, beats=False)
         sink = ParquetFiles(folder / "rows", rows, "rows")
-        self._each = EachBatch(query, SCHEMA, sink, memory, Wanted(), None)
+        self._each = EachBatch(query, SCHEMA, sink, memory, StreamOptions(), None)
 
     def batch(self, number: int, given: pa.Table) -> None:
         self._each(frame_of(self._spark, given), number)

@@ -1,8 +1,8 @@
-"""What has closed by a watermark: the last window of a time, and the session of a span of time."""
+"""What a watermark has closed: the windows of a time, the session of a span of time, everything."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +11,7 @@ from paneflow.aggregates.operator import Array
 from paneflow.slicing.arranged import Arranged
 from paneflow.slicing.bounds.by_time import session
 from paneflow.slicing.events import order_events
-from paneflow.windows import Session, Sliding
+from paneflow.windows import Session, SlideByTime, Sliding, Window
 
 NEVER = int(np.iinfo(np.int64).min)
 
@@ -47,3 +47,16 @@ def ended_sessions(
         done = np.repeat(latest + window.gap.value < watermark, found.hi - found.lo)
         ended[events.arrange(np.arange(len(start)))[done]] = True
     return ended
+
+
+def horizon(windows: Iterable[Window], latest: int) -> int:
+    """The watermark at which every window of events until `latest` has closed."""
+    ends = [latest]
+    for window in windows:
+        if isinstance(window, Session):
+            ends.append(latest + window.gap.value + 1)
+        elif isinstance(window, Sliding | SlideByTime):
+            offset, slide = window.offset.value, window.slide.value
+            reach = window.range.value if isinstance(window, Sliding) else slide
+            ends.append(offset + (latest - offset) // slide * slide + reach)
+    return max(ends)

@@ -9,11 +9,12 @@ import numpy as np
 import pyarrow as pa
 
 from paneflow.aggregates.operator import Array
+from paneflow.engines.live.closed import horizon
 from paneflow.engines.live.open_events import LiveEvents
 from paneflow.engines.live.open_slices import Live
 from paneflow.slicing.layout import not_sliceable
 from paneflow.slicing.times import read_times
-from paneflow.windows import Session, SlideByTime, Sliding
+from paneflow.windows import Session, Sliding
 from paneflow.windows.many_rows import MAX_ROWS
 
 if TYPE_CHECKING:
@@ -87,15 +88,7 @@ class OpenWindows:
 
     def horizon(self, latest: int) -> int:
         """The watermark at which every window of events until `latest` has closed."""
-        ends = [latest]
-        for window in self._query.windows.values():
-            if isinstance(window, Session):
-                ends.append(latest + window.gap.value + 1)
-            elif isinstance(window, Sliding | SlideByTime):
-                offset, slide = window.offset.value, window.slide.value
-                reach = window.range.value if isinstance(window, Sliding) else slide
-                ends.append(offset + (latest - offset) // slide * slide + reach)
-        return max(ends)
+        return horizon(self._query.windows.values(), latest)
 
     def late(self, held: Held, slices: pa.Table, events: pa.Table, before: int | None) -> Array:
         """Which of some events come too late: each window they would have joined is emitted.

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from paneflow.engines.live.stream_options import StreamOptions
 from paneflow.engines.spark import batch, streaming
 from paneflow.engines.spark.explaining import explain
 from paneflow.engines.spark.frames import source_schema
 from paneflow.engines.spark.sink import write_stream
-from paneflow.engines.spark.wanted import Wanted
 from paneflow.errors import QueryError, UnsupportedError
 from paneflow.windows.many_rows import MAX_ROWS
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def over(
     query: Query, frame: Any, merge: str = "auto", max_rows: int | None = MAX_ROWS, **stream: Any
 ) -> Any:
-    """The rows of a query over a frame, as a frame; `stream` are the options of `Wanted`."""
+    """The rows of a query over a frame, as a frame; `stream` are the options of `StreamOptions`."""
     source = source_schema(query, frame)
     query.over(source.empty_table(), merge=merge)  # refuses a merge whose law an aggregate breaks
     if frame.isStreaming:
@@ -36,7 +36,7 @@ def over(
                 f"merge={merge!r} was asked for over a stream, where slices are merged as suits "
                 f"each batch: leave merge at 'auto'"
             )
-        return streaming.over(query, frame, source, Wanted.of(**stream, max_rows=max_rows))
+        return streaming.over(query, frame, source, StreamOptions.of(**stream, max_rows=max_rows))
     if stream:
         raise QueryError(
             f"{', '.join(stream)} is for streams, and this DataFrame is finite: leave it out"

@@ -20,6 +20,7 @@ import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from paneflow.engines.live.open_windows import Held, OpenWindows
+from paneflow.engines.live.stream_options import FINAL, StreamOptions
 from paneflow.engines.spark.chunked import joined, numbered, stored_after
 from paneflow.engines.spark.clocks import STATE, clock
 from paneflow.engines.spark.packing import UNTOLD, from_bytes, to_bytes
@@ -29,7 +30,6 @@ from paneflow.engines.spark.versions import (
     check_version,
     stream_identity,
 )
-from paneflow.engines.spark.wanted import FINAL, Wanted
 
 if TYPE_CHECKING:
     from paneflow.query import Query
@@ -47,17 +47,17 @@ _memory: OrderedDict[str, Held] = OrderedDict()
 class ShardProcessor(StatefulProcessor):
     """Parcels in, rows out, for each shard."""
 
-    def __init__(self, query: Query, source: pa.Schema, wanted: Wanted) -> None:
+    def __init__(self, query: Query, source: pa.Schema, options: StreamOptions) -> None:
         """`source` may have more columns than the query reads, for events that come too late."""
         self._query = query
         self._source = source
-        self._wanted = wanted
-        self.clock = clock(query.lateness.value, wanted.idle)
+        self._options = options
+        self.clock = clock(query.lateness.value, options.idle)
 
     def init(self, handle: Any) -> None:
         """Open the state."""
         self._open = OpenWindows(
-            self._query, self._source, self._wanted.late, self._wanted.max_rows
+            self._query, self._source, self._options.late, self._options.max_rows
         )
         self._identity = json.dumps(stream_identity(self._query))
         self._handle = handle
@@ -105,12 +105,12 @@ class ShardProcessor(StatefulProcessor):
         watermark = self.clock.watermark(self._clock, before, latest, timers, self._open)
         held = self._held(token, before)
         missed = b""
-        if self._wanted.late:
+        if self._options.late:
             late_ones = events.filter(pa.array(self._open.late(held, slices, events, before)))
             missed = to_bytes(late_ones) if late_ones.num_rows else b""
             events = events.select(self._query.columns)
         rows, held, late = self._open.advance(held, slices, events, before, watermark)
-        if self._wanted.updates:
+        if self._options.updates:
             early = self._open.early(held, slices, events, watermark)
             rows = pa.concat_tables([_marked(early, False), _marked(rows, True)])
         held = self._store(held, number)

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from paneflow.engines.live.open_windows import Held, OpenWindows
+from paneflow.engines.live.stream_options import StreamOptions
 from paneflow.engines.spark.chunked import numbered, stored_after
 from paneflow.engines.spark.frames import chosen, rows_schema, source_schema, spark_schema
 from paneflow.engines.spark.lease import Lease
@@ -28,7 +29,6 @@ from paneflow.engines.spark.packing import PARCELS, from_bytes
 from paneflow.engines.spark.parcels import SliceParcels
 from paneflow.engines.spark.sink_memory import Memory
 from paneflow.engines.spark.streaming import check_stream
-from paneflow.engines.spark.wanted import Wanted
 from paneflow.errors import InputError, QueryError
 from paneflow.slicing.slices import LAST
 from paneflow.windows import DurationLike
@@ -55,28 +55,28 @@ def write_stream(
     """Start the stream; `trigger` is what Spark's `trigger` takes. Gives Spark's query."""
     source = source_schema(query, frame)
     check_stream(query, source)
-    wanted = Wanted.of(max_ahead, late=late is not None, idle=idle, max_rows=max_rows)
+    options = StreamOptions.of(max_ahead, late=late is not None, idle=idle, max_rows=max_rows)
     ends = [name for name in ("availableNow", "once") if trigger.get(name)]
-    if ends and wanted.idle is not None:
+    if ends and options.idle is not None:
         raise QueryError(
             f"idle is for streams that go on, and {ends[0]}=True ends this one: leave one out"
         )
-    whole = source_schema(query, frame, further=wanted.late)
+    whole = source_schema(query, frame, further=options.late)
     _check_sink(sink, "rows")
     if late is not None:
         _check_sink(late, "late events")
     folder = Path(checkpoint)
-    memory = Memory(folder / "paneflow", query, beats=wanted.idle is not None)
+    memory = Memory(folder / "paneflow", query, beats=options.idle is not None)
     each = EachBatch(
         query,
         whole,
         _sink(sink, rows_schema(query, source), "rows"),
         memory,
-        wanted,
+        options,
         None if late is None else _sink(late, whole, "late"),
     )
     read = chosen(frame, whole.names)
-    writer = (read if wanted.idle is None else _with_beats(read)).writeStream.foreachBatch(each)
+    writer = (read if options.idle is None else _with_beats(read)).writeStream.foreachBatch(each)
     if trigger:
         writer = writer.trigger(**trigger)
     return writer.option("checkpointLocation", str(folder / "spark")).start()
@@ -116,7 +116,7 @@ class EachBatch:
         whole: pa.Schema,
         write: Sink,
         memory: Memory,
-        wanted: Wanted,
+        options: StreamOptions,
         write_late: Sink | None,
     ) -> None:
         """`whole` are the columns of events; they may be more than the query reads."""
@@ -126,8 +126,8 @@ class EachBatch:
         self._write = write
         self._write_late = write_late
         self._memory = memory
-        self._wanted = wanted
-        self._open = OpenWindows(query, self._source, max_rows=wanted.max_rows)
+        self._options = options
+        self._open = OpenWindows(query, self._source, max_rows=options.max_rows)
         self._held: Held | None = None
         memory.load(self._open.layout, self._source)  # refuses what is damaged before Spark starts
         self._active = time.monotonic()
@@ -181,10 +181,10 @@ class EachBatch:
             seen = latest if seen is None else max(seen, latest)
             reached = seen - self._query.lateness.value
             return seen, reached if watermark is None else max(watermark, reached)
-        if seen is None or self._wanted.idle is None:
+        if seen is None or self._options.idle is None:
             return seen, watermark
         said = self._memory.closing(batch)
-        if said is None and (time.monotonic() - self._active) * 1e6 >= self._wanted.idle:
+        if said is None and (time.monotonic() - self._active) * 1e6 >= self._options.idle:
             said = self._open.horizon(seen)
             if said > watermark:
                 self._memory.close_at(batch, said)
@@ -208,9 +208,9 @@ class EachBatch:
         from pyspark.sql import functions as F
 
         moment = F.col(f"`{self._query.time}`")
-        if self._wanted.max_ahead is None:
+        if self._options.max_ahead is None:
             return moment.isNotNull()
-        ahead = F.unix_micros(F.current_timestamp()) + self._wanted.max_ahead
+        ahead = F.unix_micros(F.current_timestamp()) + self._options.max_ahead
         return moment.isNotNull() & (moment <= F.timestamp_micros(ahead))
 
     def _too_late(self, held: Held, frame: Any, slices: pa.Table, before: int | None) -> pa.Table:

@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paneflow.engines.live.open_windows import OpenWindows
+from paneflow.engines.live.stream_options import FINAL, LATE, StreamOptions, check_added
 from paneflow.engines.spark.frames import (
     batches_of,
     chosen,
@@ -42,7 +43,6 @@ from paneflow.engines.spark.packing import (
     shards_of,
 )
 from paneflow.engines.spark.session import check_session
-from paneflow.engines.spark.wanted import FINAL, LATE, Wanted
 from paneflow.errors import UnsupportedError
 from paneflow.slicing.slices import ROWS
 
@@ -68,7 +68,7 @@ def check_stream(query: Query, source: pa.Schema) -> None:
         )
 
 
-def over(query: Query, frame: Any, source: pa.Schema, wanted: Wanted) -> Any:
+def over(query: Query, frame: Any, source: pa.Schema, options: StreamOptions) -> Any:
     """The rows of a query over an unbounded frame, as a frame, in append mode."""
     from pyspark.sql import functions as F
 
@@ -77,11 +77,11 @@ def over(query: Query, frame: Any, source: pa.Schema, wanted: Wanted) -> Any:
     check_stream(query, source)
     check_session(frame.sparkSession)
     rows = rows_schema(query, source)
-    wanted.check_names(rows.names)
-    if wanted.late:
+    check_added(rows.names, [FINAL] * options.updates + [LATE] * options.late)
+    if options.late:
         source = source_schema(query, frame, further=True)
-    processor = ShardProcessor(query, source, wanted)
-    send = _Send(query, source, wanted, processor.clock.tells_all)
+    processor = ShardProcessor(query, source, options)
+    send = _Send(query, source, options, processor.clock.tells_all)
     sent = chosen(frame, source.names).mapInArrow(send, spark_schema(SENT))
     if not processor.clock.tells_all:
         sent = sent.withWatermark("at", f"{query.lateness.value} microseconds")
@@ -91,9 +91,9 @@ def over(query: Query, frame: Any, source: pa.Schema, wanted: Wanted) -> Any:
     counted = answered.observe(
         METRICS, F.sum("late").alias("late"), F.sum("dropped").alias("dropped")
     )
-    if wanted.updates:
+    if options.updates:
         rows = rows.append(pa.field(FINAL, pa.bool_()))
-    receive = _Receive(rows, source if wanted.late else None)
+    receive = _Receive(rows, source if options.late else None)
     return counted.mapInArrow(receive, spark_schema(receive.schema))
 
 
@@ -111,7 +111,7 @@ class _Send:
 
     query: Query
     source: pa.Schema
-    wanted: Wanted
+    options: StreamOptions
     tells_all: bool
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -119,10 +119,10 @@ class _Send:
 
         context = TaskContext.get()
         assert context is not None
-        windows = OpenWindows(self.query, self.source, whole=self.wanted.late)
+        windows = OpenWindows(self.query, self.source, whole=self.options.late)
         for number, gathered in enumerate(chunks(batches, EVENTS_PER_PARCEL)):
             given = table_of(gathered, self.source)
-            events = usable(given, self.query.time, self.wanted.max_ahead)
+            events = usable(given, self.query.time, self.options.max_ahead)
             part = (context.partitionId() << 32) + number
             if events.num_rows:
                 yield from self._parcels(events, part, windows)

@@ -1,4 +1,4 @@
-"""What a user may ask of a stream beside the query itself."""
+"""What a user may ask of a stream beside the query itself, on Spark or in one process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LATE = "late"
 
 
 @dataclass(frozen=True)
-class Wanted:
+class StreamOptions:
     """Options of a stream; durations are in microseconds."""
 
     max_ahead: int | None = None
@@ -31,37 +31,39 @@ class Wanted:
         late: bool = False,
         idle: DurationLike | None = None,
         max_rows: int | None = MAX_ROWS,
-    ) -> Wanted:
+    ) -> StreamOptions:
         """The options as a user states them."""
-        if emit not in ("final", "updates"):
+        if not isinstance(emit, str) or emit not in ("final", "updates"):
             raise QueryError(
-                f"emit={emit!r} is not known: choose 'final', for each row once, when it is "
-                f"final, or 'updates', for each row whenever it changes as well"
+                f"emit={emit!r} is not known: choose 'final' to get each row once, when it is "
+                f"final, or 'updates' to get it whenever it changes as well"
+            )
+        if not isinstance(late, bool):
+            raise QueryError(
+                f"late={late!r} is neither True nor False: choose True to get the events that "
+                f"came too late, or False to have them counted only"
             )
         ahead = None if max_ahead is None else _micros(max_ahead, "max_ahead", least=0)
         silent = None if idle is None else _micros(idle, "idle", least=1)
         return cls(ahead, emit == "updates", late, silent, max_rows)
 
-    def columns(self) -> list[str]:
-        """The columns that rows get beside those of the query."""
-        return [FINAL] * self.updates + [LATE] * self.late
 
-    def check_names(self, taken: list[str]) -> None:
-        """Refuse a column of the result that has the name of one of ours."""
-        for name in self.columns():
-            if name in taken:
-                raise QueryError(
-                    f"the result has a column {name!r} of its own, which this stream would add: "
-                    f"give the aggregate or the key another name"
-                )
+def check_added(taken: list[str], added: list[str]) -> None:
+    """Refuse a result with a column that has the name of one that the stream adds."""
+    for name in added:
+        if name in taken:
+            raise QueryError(
+                f"the result has a column {name!r} of its own, which this stream would add: "
+                f"give the aggregate or the key another name"
+            )
 
 
 def _micros(given: DurationLike, what: str, least: int) -> int:
-    """A duration in microseconds; a whole number has no unit, which a stream's times have."""
+    """A duration in microseconds: it is measured by the clock, so its unit must be stated."""
     length = duration(given, what, least=least)
     if length.value and not length.textual:
         raise QueryError(
-            f"{what} is the whole number {given}, but a stream's times are timestamps, and {given} "
+            f"{what} is the whole number {given}, but it is measured by the clock, and {given} "
             f"of what is not said: {with_unit(what, length.value)}"
         )
     return length.value
