@@ -1,11 +1,11 @@
 """What is computed over a window.
 
-Each function here names an aggregate of one or more columns. See docs/semantics.md
-for the exact meaning of each; nulls are skipped, NaN is greater than every number.
+Each function here makes an aggregate of one or more columns; docs/semantics.md defines exactly what
+each computes. Nulls are skipped, and NaN is greater than every number.
 
 >>> from paneflow import aggregates as A
->>> str(A.quantile("load", 0.99))
-'quantile(load, 0.99)'
+>>> A.quantile("load", 0.99)
+quantile('load', 0.99)
 """
 
 from paneflow.aggregates._bloom import contains as bloom_contains

@@ -45,15 +45,22 @@ def combine(a: Words, b: Words) -> Words:
 
 
 def contains(filter: bytes, value: object, hashes: int = 4) -> bool:
-    """Whether a filter may have seen a value: False is certain, True is not.
+    """Ask a Bloom filter whether it has seen a value.
 
-    `hashes` is the number given to `bloom_filter`. The value must be of the column's kind: the
-    integer 1 and the float 1.0 are different values.
+    Args:
+        filter: The bytes that `bloom_filter` returned.
+        value: A value of the column's kind: the integer 1 and the float 1.0 are different values.
+        hashes: The number that was given to `bloom_filter`.
 
-    >>> row = absorb(np.zeros(16, np.uint64), np.uint64(hash_value("plug 7")), 4)
-    >>> filter = row.astype("<u8").tobytes()
-    >>> contains(filter, "plug 7"), contains(filter, "plug 8")
-    (True, False)
+    Returns:
+        False if the value was certainly not seen; True if it probably was.
+
+    Example:
+        >>> from paneflow import Query, aggregates as A, windows as W
+        >>> query = Query(W.tumbling(10), {"seen": A.bloom_filter("plug")}, time="t")
+        >>> seen = query.over([{"t": 1, "plug": "a"}, {"t": 2, "plug": "b"}])[0]["seen"]
+        >>> A.bloom_contains(seen, "a"), A.bloom_contains(seen, "z")
+        (True, False)
     """
     if not isinstance(filter, bytes | bytearray | memoryview):
         raise InputError(

@@ -4,7 +4,7 @@ An aggregate belongs to one of three families, by what a slice must keep of its 
 
 - `Constant`: operators with partials of a fixed size (distributive and algebraic functions);
 - `Multiset`: how often each value occurs (median, mode, ...): windows add and remove slices'
-  sorted runs, they never sort again;
+  sorted runs and never sort again;
 - `Ordered`: the values themselves, in total order (collect, whole-window functions).
 """
 
@@ -29,23 +29,35 @@ Types = Mapping[str, pa.DataType]
 Merged = Sequence[Partials]
 """The merged partials of an aggregate's operators, in their order."""
 Lowered = tuple[Array | pa.Array, Array | None]
-"""Values, and which of them are valid (None: all)."""
+"""Values, and which of them are valid; None if all are."""
 
 
 @dataclass(frozen=True, repr=False)
 class Aggregate(ABC):
-    """A function of a window's events. `columns` are what it reads."""
+    """The base class of all aggregates: functions of a window's events.
+
+    Use the functions of `paneflow.aggregates` to make one; `define` and `apply` make your own.
+
+    Attributes:
+        columns: The columns that are read.
+
+    Example:
+        >>> from paneflow import aggregates as A
+        >>> peak = A.max("load")
+        >>> isinstance(peak, A.Aggregate), peak.columns
+        (True, ('load',))
+    """
 
     columns: tuple[str, ...]
 
     name: ClassVar[str] = ""
     laws: ClassVar[Laws] = Laws()
     accepts: ClassVar[tuple[Kind, ...]] = tuple(Kind)
-    #: The column whose values, in its own type, the result holds; None: a type of its own.
+    #: The column whose values the result holds, in the column's type; None: another type.
     result_column: ClassVar[int | None] = None
-    #: What a window without a counted event gives, in place of null.
+    #: The result of a window without a counted event, instead of null.
     when_empty: ClassVar[int | None] = None
-    #: Counts up when partials get another form: stored ones of an older form are refused.
+    #: Incremented when partials change their form: stored ones of an older form are refused.
     form: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
@@ -58,10 +70,32 @@ class Aggregate(ABC):
 
     @abstractmethod
     def result_type(self, types: Types) -> pa.DataType:
-        """The Arrow type of the result, given the types of the columns."""
+        """The Arrow type of the results.
+
+        Args:
+            types: The Arrow types of the columns, by name.
+
+        Returns:
+            The type.
+
+        Example:
+            >>> import pyarrow as pa
+            >>> from paneflow import aggregates as A
+            >>> A.mean("load").result_type({"load": pa.int32()})
+            DataType(double)
+        """
 
     def check(self, types: Types) -> None:
-        """Refuse columns of a type this aggregate has no meaning for."""
+        """Refuse columns of a type for which this aggregate has no meaning.
+
+        Args:
+            types: The Arrow types of the columns, by name.
+
+        Example:
+            >>> import pyarrow as pa
+            >>> from paneflow import aggregates as A
+            >>> A.concat("word").check({"word": pa.string()})
+        """
         for column in self.columns:
             kind = kind_of(types[column], column)
             if kind not in self.accepts:
@@ -72,7 +106,7 @@ class Aggregate(ABC):
                 )
 
     def _call(self) -> Call:
-        """The call that makes this aggregate; options that have their default are left out."""
+        """The call that makes this aggregate, without options that have their default value."""
         own = {f.name: f.default for f in fields(self) if f.name != "columns"}
         options = {name: getattr(self, name) for name in own if getattr(self, name) != own[name]}
         return Call(self.name, self.columns, options)
@@ -89,33 +123,70 @@ class Aggregate(ABC):
 
 @dataclass(frozen=True, repr=False)
 class Constant(Aggregate):
-    """An aggregate whose partial has a fixed size."""
+    """An aggregate whose partial has a fixed size.
 
-    #: Whether `lower` gives a NumPy array; otherwise it gives one of Arrow.
+    Attributes:
+        columns: The columns that are read.
+    """
+
+    #: Whether `lower` returns a NumPy array; otherwise it returns an Arrow array.
     scalar: ClassVar[bool] = True
 
     @abstractmethod
     def operators(self, kinds: Kinds) -> tuple[Operator, ...]:
-        """What must be folded and merged for it."""
+        """What must be folded and merged for this aggregate.
+
+        Args:
+            kinds: The kinds of the columns, by name.
+
+        Returns:
+            The operators; none for a count, which every engine knows.
+        """
 
     @abstractmethod
     def lower(self, n: Array, merged: Merged, kinds: Kinds) -> Lowered:
-        """Results of many windows: n counted events each, and the merged partials."""
+        """The results of many windows.
+
+        Args:
+            n: The number of counted events of each window.
+            merged: The merged partials of each operator, in the order of `operators`.
+            kinds: The kinds of the columns, by name.
+
+        Returns:
+            The values, and which of them are valid; None if all are.
+        """
 
 
 @dataclass(frozen=True, repr=False)
 class Multiset(Aggregate):
-    """An aggregate of how often each value of a column occurs."""
+    """An aggregate of how often each value of a column occurs.
+
+    Attributes:
+        columns: The columns that are read.
+    """
 
     laws: ClassVar[Laws] = Laws(invertible=True, growing=True)
 
 
 @dataclass(frozen=True, repr=False)
 class Ordered(Aggregate):
-    """An aggregate of the values of a window in total order."""
+    """An aggregate of a window's values in total order.
+
+    Attributes:
+        columns: The columns that are read.
+    """
 
     laws: ClassVar[Laws] = Laws(commutative=False, order_sensitive=True, growing=True)
 
     @abstractmethod
     def lower_sequences(self, arrays: Sequence[Any], lo: Array, hi: Array) -> Lowered:
-        """Results of windows that hold positions lo <= i < hi of the arrays."""
+        """The results of many windows.
+
+        Args:
+            arrays: The values of each column, in total order.
+            lo: For each window, the position of its first value.
+            hi: For each window, the position after its last value.
+
+        Returns:
+            The values, and which of them are valid; None if all are.
+        """

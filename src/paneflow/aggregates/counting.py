@@ -34,9 +34,19 @@ class Count(Constant):
 
 
 def count(column: str | None = None) -> Count:
-    """The number of events, or of events whose column is not null.
+    """Count events, or values that are not null.
 
-    >>> print(count("load"))
-    count(load)
+    Args:
+        column: Count only events in which this column is not null; by default, all events.
+
+    Returns:
+        The aggregate, for `Query`.
+
+    Example:
+        >>> from paneflow import Query, aggregates as A, windows as W
+        >>> events = [{"t": 1, "load": 5}, {"t": 2, "load": 3}, {"t": 4, "load": 7}]
+        >>> query = Query(W.tumbling(10), {"n": A.count()}, time="t")
+        >>> query.over(events)[0]["n"]
+        3
     """
     return Count(() if column is None else (column,))

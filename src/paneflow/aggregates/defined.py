@@ -1,8 +1,8 @@
 """define: a user's own incremental aggregate, at the speed of a built-in.
 
-lift, combine and lower are plain Python over scalars and tuples. They are compiled with the loops
-around them; `typed.py` decides whether, and in which types. What cannot be compiled still runs, as
-Python, with a warning that says why.
+lift, combine and lower are plain Python over scalars and tuples. They are compiled together with
+the loops around them; `typed.py` decides whether, and in which types. What cannot be compiled runs
+as Python, with a warning that says why.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from paneflow.errors import InputError, PaneflowError, QueryError, UnsupportedEr
 from paneflow.names import is_name
 
 TEXTS = "texts"
-"""Where a definition keeps its functions' texts while it is sent."""
+"""The key of the functions' texts in a definition that is sent to another process."""
 SAMPLES: tuple[Any, ...] = (0.5, 1.25, 2.0, 3.75, -1.5, 1, 2, 7)
 MOST_SAMPLES = 64
-"""Laws are checked on pairs and triples of them, which more would make many."""
+"""Laws are checked on pairs and triples of samples, so their number must be small."""
 
 
 class SlowAggregateWarning(UserWarning):
-    """A user's aggregate could not be compiled and runs as Python."""
+    """A user-defined aggregate could not be compiled and runs as Python."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -53,17 +53,17 @@ class Definition:
     invert: Callable[..., Any] | None = None
     title: str = "define"
     samples: tuple[Event, ...] = ()
-    """The user's own, of which the laws were found to hold."""
+    """The user's own, on which the laws were found to hold."""
     checked: bool = True
     """Whether there were samples on which to check the laws."""
     reads: str = field(default="", init=False)
-    """A digest of what the functions read when a query last began: it is compiled into them."""
+    """A digest of what the functions read when a query last started: it is compiled into them."""
 
     def __repr__(self) -> str:
         return Call("define", options={"name": self.title}).text(repr)
 
     def __getstate__(self) -> dict[str, Any]:
-        # A worker on another machine has not the file in which the functions stand.
+        # A worker on another machine does not have the file in which the functions are defined.
         texts = texts_of(self.lift, self.combine, self.lower)
         return vars(self) | {TEXTS: texts}
 
@@ -72,7 +72,7 @@ class Definition:
         vars(self).update(state)
 
     def look_again(self) -> None:
-        """Notice what the functions read has changed since they were compiled."""
+        """Notice whether what the functions read has changed since they were compiled."""
         try:
             found = digest_of(self.title, (self.lift, self.combine, self.lower))
         except UnsupportedError:
@@ -152,7 +152,7 @@ class Defined(Constant):
         return self.fitted(lowered, found.result), None
 
     def fitted(self, results: Sequence[Any], type_: pa.DataType) -> pa.Array:
-        """What lower gave, in the type of the results; whole numbers become floats if need be."""
+        """What lower returned, in the type of the results; integers become floats if necessary."""
         advice = "let lower give one type, or pass define(..., samples=[...]) that show all"
         plain = [plain_value(result) for result in results]
         if type_ == pa.float64():
@@ -190,7 +190,7 @@ def _typed(aggregate: Defined, kinds: tuple[Kind, ...], reads: str) -> Typed | F
 
 @functools.lru_cache(maxsize=256)
 def _settled(aggregate: Defined, kinds: tuple[Kind, ...], reads: str) -> Typed:
-    """How a definition runs over columns of given kinds; warns if that is as Python."""
+    """How a definition runs over columns of given kinds; warns if it runs as Python."""
     user = aggregate.definition
     found = _typed(aggregate, kinds, reads)
     if isinstance(found, Failure):
@@ -234,27 +234,44 @@ def define(
     name: str = "define",
     samples: Iterable[Any] | None = None,
 ) -> Definition:
-    """An aggregate of your own.
+    """Define an aggregate of your own, in three small functions.
 
-    `lift(value, ...)` makes a partial of one event's column values, `combine(a, b)` merges two
-    partials, a being earlier, and returns a new one, `lower(partial)` makes the result. A
-    partial is a number or a tuple of numbers; `identity` is the one that changes nothing.
-    Integers are int64, and one that leaves it is an error; where a branch gives a float, all
-    are floats. Laws are checked on `samples`, values of which those that `lift` cannot take are
-    passed over (tuples for several columns); if it takes none of the usual ones, laws are
-    checked when the columns' types are known.
+    The functions are plain Python over scalars and tuples, and are compiled with Numba. A partial
+    is a number or a tuple of numbers. Integers are int64, and one that does not fit is an error;
+    where one branch returns a float, all of them do.
 
-    >>> import math
-    >>> geometric = define(
-    ...     lift=lambda x: (math.log(x), 1),
-    ...     combine=lambda a, b: (a[0] + b[0], a[1] + b[1]),
-    ...     lower=lambda p: math.exp(p[0] / p[1]),
-    ...     identity=(0.0, 0),
-    ...     commutative=True,
-    ...     name="geometric",
-    ... )
-    >>> print(geometric("price"))
-    geometric(price)
+    Args:
+        lift: `lift(value, ...)` makes a partial of one event's column values.
+        combine: `combine(a, b)` merges two partials, of which a is the earlier, into a new one.
+        lower: `lower(partial)` makes the result.
+        identity: The partial that changes nothing when combined.
+        invert: `invert(whole, part)` removes the earliest part from a partial, exactly.
+        commutative: Whether `combine(a, b)` equals `combine(b, a)`.
+        idempotent: Whether `combine(a, a)` equals `a`.
+        name: What the aggregate is called in texts and errors.
+        samples: Values on which the laws are checked (tuples for several columns). Those that
+            `lift` cannot take are skipped; without samples, and if it takes none of the usual ones,
+            laws are checked once the types of the columns are known.
+
+    Returns:
+        A function of column names that makes the aggregate.
+
+    Example:
+        >>> import math
+        >>> from paneflow import Query, aggregates as A, windows as W
+        >>> norm = A.define(
+        ...     lift=lambda x: x * x,
+        ...     combine=lambda a, b: a + b,
+        ...     lower=lambda p: math.sqrt(p),
+        ...     identity=0.0,
+        ...     commutative=True,
+        ...     name="norm",
+        ... )
+        >>> norm("force")
+        norm('force')
+        >>> events = [{"t": 1, "force": 3.0}, {"t": 2, "force": 4.0}]
+        >>> Query(W.tumbling(10), {"norm": norm("force")}, time="t").over(events)[0]["norm"]
+        5.0
     """
     if not is_name(name):
         raise QueryError(f"define: name must be text, not {name!r}")

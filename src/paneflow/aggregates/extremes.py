@@ -1,8 +1,8 @@
 """Aggregates that pick one event: min, max, first, last, arg_min, arg_max.
 
-Ties go to the earliest event in total order. first, last, arg_min and arg_max carry the event's
-time in their partial, which makes them independent of the order in which parts of a slice are
-merged: slices of interleaved tables combine to the same event.
+Ties go to the earliest event in total order. The partials of first, last, arg_min and arg_max hold
+the event's time, which makes them independent of the order in which parts of a slice are merged:
+slices of interleaved tables combine to the same event.
 """
 
 from __future__ import annotations
@@ -74,12 +74,12 @@ def _held(name: str, column: str, kinds: Kinds) -> Component:
 
 
 def _bottom(kind: Kind) -> Any:
-    """What every value is at least as great as."""
+    """A value that is less than or equal to every other."""
     return -np.inf if kind is Kind.FLOAT else ALWAYS
 
 
 def _top(kind: Kind) -> Any:
-    """What no value is greater than."""
+    """A value that is greater than or equal to every other."""
     return np.nan if kind is Kind.FLOAT else NEVER
 
 
@@ -98,7 +98,7 @@ class Pick(Constant):
 
 @dataclass(frozen=True, repr=False)
 class Extreme(Pick):
-    """The least or the greatest value. Zeros are equal, so a zero comes out without a sign."""
+    """The smallest or the greatest value. Zeros are equal, so a zero comes out without a sign."""
 
     def lower(self, n: Array, merged: Merged, kinds: Kinds) -> Lowered:
         values, counted = merged[0][-1], n > 0
@@ -169,7 +169,7 @@ class Last(Edge):
 
 @dataclass(frozen=True, repr=False)
 class Arg(Pick):
-    """The value of one column where another is least or greatest."""
+    """The value of one column where another is smallest or greatest."""
 
     laws: ClassVar[Laws] = Laws(commutative=False, idempotent=True, order_sensitive=True)
     greatest: ClassVar[bool] = False
@@ -206,42 +206,117 @@ class ArgMax(Arg):
 
 
 def min(column: str) -> Min:
-    """The smallest value; NaN only if there is nothing else.
+    """The smallest value.
 
-    >>> print(min("load"))
-    min(load)
+    Args:
+        column: The column to compare. NaN is greater than every number, so it is returned only if
+            there is nothing else.
+
+    Returns:
+        The aggregate, for `Query`.
+
+    Example:
+        >>> from paneflow import Query, aggregates as A, windows as W
+        >>> events = [{"t": 1, "load": 5}, {"t": 2, "load": 3}, {"t": 4, "load": 7}]
+        >>> query = Query(W.tumbling(10), {"low": A.min("load")}, time="t")
+        >>> query.over(events)[0]["low"]
+        3
     """
     return Min((column,))
 
 
 def max(column: str) -> Max:
-    """The greatest value; NaN is greater than every number.
+    """The greatest value.
 
-    >>> print(max("load"))
-    max(load)
+    Args:
+        column: The column to compare. NaN is greater than every number.
+
+    Returns:
+        The aggregate, for `Query`.
+
+    Example:
+        >>> from paneflow import Query, aggregates as A, windows as W
+        >>> events = [{"t": 1, "load": 5}, {"t": 2, "load": 3}, {"t": 4, "load": 7}]
+        >>> query = Query(W.tumbling(10), {"peak": A.max("load")}, time="t")
+        >>> query.over(events)[0]["peak"]
+        7
     """
     return Max((column,))
 
 
 def first(column: str) -> First:
-    """The earliest value that is not null."""
+    """The earliest value that is not null.
+
+    Args:
+        column: The column to read, in total order.
+
+    Returns:
+        The aggregate, for `Query`.
+
+    Example:
+        >>> from paneflow import Query, aggregates as A, windows as W
+        >>> events = [{"t": 1, "load": 5}, {"t": 2, "load": 3}, {"t": 4, "load": 7}]
+        >>> query = Query(W.tumbling(10), {"opening": A.first("load")}, time="t")
+        >>> query.over(events)[0]["opening"]
+        5
+    """
     return First((column,))
 
 
 def last(column: str) -> Last:
-    """The latest value that is not null."""
+    """The latest value that is not null.
+
+    Args:
+        column: The column to read, in total order.
+
+    Returns:
+        The aggregate, for `Query`.
+
+    Example:
+        >>> from paneflow import Query, aggregates as A, windows as W
+        >>> events = [{"t": 1, "load": 5}, {"t": 2, "load": 3}, {"t": 4, "load": 7}]
+        >>> query = Query(W.tumbling(10), {"closing": A.last("load")}, time="t")
+        >>> query.over(events)[0]["closing"]
+        7
+    """
     return Last((column,))
 
 
 def arg_min(column: str, by: str) -> ArgMin:
-    """The value of `column` in the earliest event where `by` is least.
+    """The value of one column where another is smallest.
 
-    >>> print(arg_min("plug", by="load"))
-    arg_min(plug, load)
+    Args:
+        column: The column to read.
+        by: The column to compare; of several events with its smallest value, the earliest counts.
+
+    Returns:
+        The aggregate, for `Query`.
+
+    Example:
+        >>> from paneflow import Query, aggregates as A, windows as W
+        >>> events = [{"t": 1, "load": 5, "plug": "a"}, {"t": 2, "load": 3, "plug": "b"}]
+        >>> query = Query(W.tumbling(10), {"quiet": A.arg_min("plug", by="load")}, time="t")
+        >>> query.over(events)[0]["quiet"]
+        'b'
     """
     return ArgMin((column, by))
 
 
 def arg_max(column: str, by: str) -> ArgMax:
-    """The value of `column` in the earliest event where `by` is greatest."""
+    """The value of one column where another is greatest.
+
+    Args:
+        column: The column to read.
+        by: The column to compare; of several events with its greatest value, the earliest counts.
+
+    Returns:
+        The aggregate, for `Query`.
+
+    Example:
+        >>> from paneflow import Query, aggregates as A, windows as W
+        >>> events = [{"t": 1, "load": 5, "plug": "a"}, {"t": 2, "load": 3, "plug": "b"}]
+        >>> query = Query(W.tumbling(10), {"busy": A.arg_max("plug", by="load")}, time="t")
+        >>> query.over(events)[0]["busy"]
+        'a'
+    """
     return ArgMax((column, by))

@@ -1,8 +1,8 @@
 """Aggregates that must keep every distinct value: median, quantiles, mode, distinct, top_k.
 
-They are read off a multiset of a column's values. Integer counts can be subtracted without any
-loss, so a window adds the runs of slices that enter and removes those that leave; it never sorts
-again (see merging/multiset.py).
+They are read from a multiset of a column's values. Integer counts can be subtracted without loss,
+so a window adds the runs of slices that enter and removes those that leave; it never sorts again
+(see merging/multiset.py).
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from paneflow.errors import QueryError
 
 
 def checked_share(q: float, what: str) -> float:
-    """A share between 0 and 1."""
+    """Check a share between 0 and 1."""
     if isinstance(q, bool) or not isinstance(q, int | float) or not 0 <= q <= 1:
         raise QueryError(f"{what}: q must be a number from 0 to 1, not {q!r}: the median is 0.5")
     return float(q)
 
 
 def _share(q: float) -> Word:
-    """A share as text: in short, where nothing is lost by it."""
+    """A share as text, in the short form if nothing is lost."""
     short = f"{q:g}"
     return Word(short if float(short) == q else repr(q))
 
@@ -110,17 +110,38 @@ class TopK(Multiset):
 def median(column: str) -> Median:
     """The exact median.
 
-    >>> print(median("load"))
-    median(load)
+    Args:
+        column: A column of numbers.
+
+    Returns:
+        The aggregate, for `Query`.
+
+    Example:
+        >>> from paneflow import Query, aggregates as A, windows as W
+        >>> events = [{"t": 1, "load": 5}, {"t": 2, "load": 3}, {"t": 4, "load": 7}]
+        >>> query = Query(W.tumbling(10), {"mid": A.median("load")}, time="t")
+        >>> query.over(events)[0]["mid"]
+        5.0
     """
     return Median((column,))
 
 
 def quantile(column: str, q: float) -> Quantile:
-    """The exact q-quantile, interpolated linearly between neighbours.
+    """An exact quantile, interpolated linearly between neighbouring values.
 
-    >>> print(quantile("load", 0.99))
-    quantile(load, 0.99)
+    Args:
+        column: A column of numbers.
+        q: The share of values below the quantile, from 0 to 1.
+
+    Returns:
+        The aggregate, for `Query`.
+
+    Example:
+        >>> from paneflow import Query, aggregates as A, windows as W
+        >>> events = [{"t": 1, "load": 5}, {"t": 2, "load": 3}, {"t": 4, "load": 7}]
+        >>> query = Query(W.tumbling(10), {"q3": A.quantile("load", 0.75)}, time="t")
+        >>> query.over(events)[0]["q3"]
+        6.0
     """
     return Quantile((column,), (checked_share(q, "quantile"),))
 
@@ -128,8 +149,19 @@ def quantile(column: str, q: float) -> Quantile:
 def quantiles(column: str, qs: Iterable[float]) -> Quantiles:
     """Several exact quantiles, as a list.
 
-    >>> print(quantiles("load", [0.25, 0.75]))
-    quantiles(load, 0.25, 0.75)
+    Args:
+        column: A column of numbers.
+        qs: The shares of values below each quantile, from 0 to 1.
+
+    Returns:
+        The aggregate, for `Query`.
+
+    Example:
+        >>> from paneflow import Query, aggregates as A, windows as W
+        >>> events = [{"t": 1, "load": 5}, {"t": 2, "load": 3}, {"t": 4, "load": 7}]
+        >>> query = Query(W.tumbling(10), {"box": A.quantiles("load", [0.25, 0.75])}, time="t")
+        >>> query.over(events)[0]["box"]
+        [4.0, 6.0]
     """
     try:
         given = tuple(qs) if isinstance(qs, Iterable) else None
@@ -147,19 +179,58 @@ def quantiles(column: str, qs: Iterable[float]) -> Quantiles:
 
 
 def mode(column: str) -> Mode:
-    """The most frequent value; the smallest of those, if several."""
+    """The most frequent value.
+
+    Args:
+        column: The column to read. Of several most frequent values, the smallest counts.
+
+    Returns:
+        The aggregate, for `Query`.
+
+    Example:
+        >>> from paneflow import Query, aggregates as A, windows as W
+        >>> events = [{"t": 1, "plug": "a"}, {"t": 2, "plug": "b"}, {"t": 3, "plug": "b"}]
+        >>> query = Query(W.tumbling(10), {"usual": A.mode("plug")}, time="t")
+        >>> query.over(events)[0]["usual"]
+        'b'
+    """
     return Mode((column,))
 
 
 def distinct(column: str) -> Distinct:
-    """How many different values there are, exactly."""
+    """The exact number of different values.
+
+    Args:
+        column: The column to read; nulls do not count.
+
+    Returns:
+        The aggregate, for `Query`.
+
+    Example:
+        >>> from paneflow import Query, aggregates as A, windows as W
+        >>> events = [{"t": 1, "plug": "a"}, {"t": 2, "plug": "b"}, {"t": 3, "plug": "b"}]
+        >>> query = Query(W.tumbling(10), {"plugs": A.distinct("plug")}, time="t")
+        >>> query.over(events)[0]["plugs"]
+        2
+    """
     return Distinct((column,))
 
 
 def top_k(column: str, k: int) -> TopK:
-    """The k greatest values, descending, as a list; fewer if the window has fewer.
+    """The greatest values, in descending order, as a list.
 
-    >>> print(top_k("load", 3))
-    top_k(load, 3)
+    Args:
+        column: The column to read.
+        k: How many values; the list is shorter if the window has fewer.
+
+    Returns:
+        The aggregate, for `Query`.
+
+    Example:
+        >>> from paneflow import Query, aggregates as A, windows as W
+        >>> events = [{"t": 1, "load": 5}, {"t": 2, "load": 3}, {"t": 4, "load": 7}]
+        >>> query = Query(W.tumbling(10), {"top": A.top_k("load", 2)}, time="t")
+        >>> query.over(events)[0]["top"]
+        [7, 5]
     """
     return TopK((column,), whole_number(k, "top_k: k", 1, 2**62))

@@ -1,8 +1,8 @@
-"""The laws an aggregate obeys, which decide what a planner may do with it.
+"""The laws of an aggregate, which decide what a planner may do with it.
 
 Laws are declared. What a user declares is checked on samples, and a declaration that a sample
-contradicts is refused with that sample: an aggregate that breaks its laws would give different
-rows on different engines.
+contradicts is refused together with that sample: an aggregate that breaks its laws would return
+different rows on different engines.
 """
 
 from __future__ import annotations
@@ -21,9 +21,19 @@ from paneflow.errors import QueryError
 
 @dataclass(frozen=True)
 class Laws:
-    """What holds for `combine` beyond associativity.
+    """What holds for `combine`, apart from associativity.
 
-    `growing` partials (holistic aggregates) have no bound on their size.
+    Attributes:
+        commutative: The order of partials does not matter.
+        invertible: A part can be removed from a partial again.
+        idempotent: A partial combined with itself stays the same.
+        order_sensitive: The result depends on the order of events.
+        growing: Partials have no fixed size (holistic aggregates).
+
+    Example:
+        >>> from paneflow import aggregates as A
+        >>> print(A.max("load").laws)
+        associative, commutative, idempotent
     """
 
     commutative: bool = True
@@ -119,7 +129,7 @@ combine(2.0, 1.0) = 1.0; pass commutative=False, or correct combine
 
 
 def check_shape(what: str, partials: Sequence[Any], identity: Any) -> None:
-    """Refuse partials that are not all tuples as long as the identity, or all bare."""
+    """Refuse partials that do not have the shape of the identity."""
 
     def shape(partial: Any) -> int | None:
         return len(partial) if isinstance(partial, tuple) else None
@@ -129,15 +139,15 @@ def check_shape(what: str, partials: Sequence[Any], identity: Any) -> None:
     for partial in partials:
         if shape(partial) != shape(identity):
             raise QueryError(
-                f"{what}: identity {identity!r} has not the shape of the partial {partial!r}: "
-                f"give both the same number of values"
+                f"{what}: the identity {identity!r} and the partial {partial!r} have different "
+                f"shapes: give both the same number of values"
             )
     if shape(identity) == 1:
         raise QueryError(f"{what}: a partial of one value is given bare, not as a tuple")
 
 
 def _copied(partial: Any) -> Any:
-    """A partial that stays as it is when combine changes the original."""
+    """A copy of a partial, to see whether combine changes its arguments."""
     try:
         return copy.deepcopy(partial)
     except Exception:  # what cannot be copied is taken as it is
@@ -156,7 +166,7 @@ def _run(what: str, role: str, function: Callable[[Any, Any], Any], a: Any, b: A
 
 
 def alike(a: Any, b: Any) -> bool:
-    """Equal, but for the last bits of floats."""
+    """Whether two partials are equal, apart from the last bits of floats."""
     if isinstance(a, tuple) and isinstance(b, tuple):
         return len(a) == len(b) and all(map(alike, a, b))
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):

@@ -1,6 +1,6 @@
 """An operator: the smallest thing that is folded over events and merged over slices.
 
-Aggregates of one query ask for operators; equal operators are computed once, so that `mean` and
+The aggregates of a query ask for operators; equal operators are computed once, so that `mean` and
 `sum` of one column share their sum, and `var` and `std` their deviations. An operator's partial is
 a tuple of components; over many slices each component is one column: an array of scalars, an array
 of fixed-width rows (a Bloom filter, a moment sketch), or an array of Python objects (a sketch of
@@ -25,7 +25,7 @@ TIME = "\0time"
 
 @dataclass(frozen=True)
 class Input:
-    """A column that `lift` reads, and in which form it wants it."""
+    """A column that `lift` reads, and the form in which it reads it."""
 
     column: str
     form: Literal["value", "float", "hash", "object"] = "value"
@@ -64,13 +64,37 @@ class Code(NamedTuple):
 class Operator:
     """lift and combine over typed components.
 
-    `lift(*inputs, *parameters)` makes the partial of one event, `combine(a, b)` merges two, a
-    being earlier; `absorb(partial, *inputs, *parameters)` adds one event to a partial, where that
-    is cheaper than lift and combine; `gather(first, end, *columns)` makes the partial of a run of
-    events, where that is better than one after the other. With one component the functions take
-    and return it bare.
-    `fold_many(arrays, parameters)` makes a partial from a whole slice's arrays, for objects.
-    Operators with equal `name`, `inputs` and `parameters` are the same operator.
+    Operators with equal `name`, `inputs` and `parameters` are the same operator. If there is only
+    one component, the functions take and return it bare, not as a tuple.
+
+    Attributes:
+        name: What is computed.
+        inputs: The columns that `lift` reads.
+        components: The columns of a partial.
+        identity: The partial that changes nothing when combined.
+        combine: `combine(a, b)` merges two partials, of which a is the earlier.
+        lift: `lift(*inputs, *parameters)` makes the partial of one event.
+        absorb: `absorb(partial, *inputs, *parameters)` adds one event to a partial, where that is
+            cheaper than lift and combine.
+        gather: `gather(first, end, *columns)` makes the partial of a run of events, where that is
+            better than one event after the other.
+        fold_many: `fold_many(arrays, parameters)` makes a partial of a whole slice's arrays, for
+            partials that are Python objects.
+        parameters: Further arguments of the functions.
+        bare: Whether a partial of one component is passed without a tuple.
+        combine_into: `combine_into(target, a, b)`, for a partial that is one row: writes
+            `combine(a, b)` into the row `target`, which may be a or b, without making arrays.
+            Threads that allocate arrays slow each other down.
+        invert: `invert(whole, part)` removes the earliest part from a partial; only where exact.
+        selective: Whether combine returns one of its arguments, as max does.
+        splittable: Whether parts of one slice whose events interleave may be combined.
+        dump: Makes bytes of a partial that is a Python object.
+        load: Makes a partial of these bytes.
+        compiled: Whether the functions are compiled.
+        owner: The aggregate to which the functions belong, if a user wrote them.
+        booleans: The inputs that `lift` takes as booleans; columns hold them as integers.
+        provides: Operators over the same inputs whose components are among this one's, as pairs of
+            a name and the places of the components.
     """
 
     name: str
@@ -85,24 +109,15 @@ class Operator:
     parameters: tuple[Any, ...] = ()
     bare: bool = field(default=True, compare=False)
     combine_into: Callable[..., Any] | None = field(default=None, compare=False)
-    """`combine_into(target, a, b)`, for a partial that is one row: writes combine(a, b) into the
-    row target, which may be a or b themselves, and makes no arrays. Threads that make arrays get
-    in each other's way."""
     invert: Callable[..., Any] | None = field(default=None, compare=False)
-    """`invert(whole, part)`: the partial without its earliest part; only where that is exact."""
     selective: bool = field(default=False, compare=False)
-    """Whether combine gives back one of its arguments, as max does."""
     splittable: bool = field(default=True, compare=False)
-    """Whether parts of one slice whose events interleave may be combined."""
     dump: Callable[[Any], bytes] | None = field(default=None, compare=False)
     load: Callable[[bytes], Any] | None = field(default=None, compare=False)
     compiled: bool = field(default=True, compare=False)
     owner: str = field(default="", compare=False)
-    """The aggregate whose functions these are, if they are a user's."""
     booleans: tuple[int, ...] = field(default=(), compare=False)
-    """Inputs that lift takes as booleans; columns hold them as integers."""
     provides: tuple[tuple[str, tuple[int, ...]], ...] = field(default=(), compare=False)
-    """Operators over the same inputs whose components are among this one's: (name, which)."""
 
     def __repr__(self) -> str:
         return f"Operator({self.name!r}, {', '.join(map(repr, self.columns))})"
@@ -134,12 +149,16 @@ class Operator:
 
     @property
     def exact(self) -> bool:
-        """Whether the same bits come out however combines are grouped: floats are rounded."""
+        """Whether the result is the same to the bit however combines are grouped."""
         rounded = ("float64", "object")
         return self.selective or all(c.dtype not in rounded for c in self.components)
 
     def start(self) -> tuple[Any, ...]:
-        """The identity, each component in its type: what every fold starts from."""
+        """The identity, each component in its type: what every fold starts from.
+
+        Returns:
+            A partial.
+        """
         return tuple(
             value
             if c.dtype == "object"
@@ -150,14 +169,21 @@ class Operator:
         )
 
     def empty(self, n: int) -> Partials:
-        """Unset columns for n partials."""
+        """Columns for partials, not yet filled.
+
+        Args:
+            n: How many partials.
+
+        Returns:
+            An array for each component.
+        """
         return tuple(
             np.empty(n if c.width is None else (n, c.width), c.dtype) for c in self.components
         )
 
 
 def fill(cells: Array, identity: Any) -> None:
-    """Let all cells of a column of partials hold the identity."""
+    """Fill a column of partials with the identity."""
     if cells.dtype == object:
         for i in range(len(cells)):  # a sequence as identity would be spread over the column
             cells[i] = identity
@@ -166,7 +192,7 @@ def fill(cells: Array, identity: Any) -> None:
 
 
 def share(wanted: list[Operator]) -> dict[Operator, tuple[Operator, tuple[int, ...]]]:
-    """The fewest operators that give all those wanted: for each, where its components are found."""
+    """The fewest operators that provide all those wanted, and where to find their components."""
     distinct = list(dict.fromkeys(wanted))
     found = {op: (op, tuple(range(len(op.components)))) for op in distinct}
     for richer in distinct:

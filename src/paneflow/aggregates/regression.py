@@ -1,9 +1,9 @@
 """linear_regression: the line y = slope * x + intercept that fits a window best.
 
-The partial keeps means and centred sums, merged as variances are (`_deviation.py`), because raw
-sums of products cancel badly when x is a time. Each mean has a rest with the bits that it has no
-room for, and whole numbers beyond 2**53 are taken in two parts, so that neither is rounded before
-deviations are taken.
+The partial keeps means and centred sums, which are merged as variances are (`_deviation.py`),
+because raw sums of products cancel badly when x is a time. Each mean has a rest with the bits that
+do not fit into it, and whole numbers beyond 2**53 are read in two parts, so that neither is rounded
+before deviations are computed.
 """
 
 from __future__ import annotations
@@ -150,13 +150,25 @@ class LinearRegression(Constant):
 
 
 def linear_regression(y: str, x: str) -> LinearRegression:
-    """Slope and intercept of the least-squares line of y over x.
+    """The least-squares line of one column over another.
 
-    Null with fewer than two events, or if every x is the same (or so close to the others that the
-    square of the difference is zero in float64). NaN if a value is infinite or NaN, or if squares
-    or products of deviations leave float64.
+    The result is a struct of `slope` and `intercept`. It is null with fewer than two events, or if
+    all x are the same (or so close that the square of their difference is zero in float64). Both
+    are NaN if a value is infinite or NaN, or if squares or products of deviations do not fit into
+    float64.
 
-    >>> print(linear_regression("load", "hour"))
-    linear_regression(load, hour)
+    Args:
+        y: The column to explain.
+        x: The column that explains it.
+
+    Returns:
+        The aggregate, for `Query`.
+
+    Example:
+        >>> from paneflow import Query, aggregates as A, windows as W
+        >>> events = [{"t": 1, "hour": 0, "load": 1}, {"t": 2, "hour": 3, "load": 7}]
+        >>> query = Query(W.tumbling(10), {"line": A.linear_regression("load", "hour")}, time="t")
+        >>> query.over(events)[0]["line"]
+        {'slope': 2.0, 'intercept': 1.0}
     """
     return LinearRegression((y, x))

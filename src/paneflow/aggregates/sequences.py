@@ -1,8 +1,8 @@
 """Aggregates of a window's values in total order: collect, concat, and whole-window functions.
 
-`apply` is the way out when nothing incremental will do, such as a polynomial fitted to the
-prices of each window (see examples/trading_fit.py): the function
-gets the window's values as arrays and runs once per window.
+`apply` is for what cannot be computed incrementally, such as a polynomial fitted to the prices of
+each window (see examples/trading_fit.py): the function receives the window's values as arrays and
+runs once per window.
 """
 
 from __future__ import annotations
@@ -93,9 +93,9 @@ class Applied(Ordered):
         return self.fitted(results), None
 
     def call(self, arrays: Sequence[Array]) -> Any:
-        """What the function gives for one window.
+        """Call the function for one window.
 
-        Neighbouring windows share their events, so the function may read them only.
+        Neighbouring windows share their events, so the function can only read them.
         """
         for values in arrays:
             values.flags.writeable = False
@@ -110,7 +110,7 @@ class Applied(Ordered):
             raise InputError(f"{said} (in a window of {len(arrays[0])} events)") from error
 
     def fitted(self, results: Sequence[Any]) -> pa.Array:
-        """What the function gave, in the declared type."""
+        """What the function returned, in the declared type."""
         advice = "pass returns= the Arrow type of what it gives"
         return fitted(f"{self}: the function", results, self.returns, advice)
 
@@ -125,7 +125,7 @@ class Applied(Ordered):
 
 
 def function_name(function: Any) -> str:
-    """What a function is called, also if it is an object that can be called."""
+    """The name of a function, or of the class of another callable."""
     if isinstance(function, functools.partial):
         return f"partial({function_name(function.func)})"
     name = getattr(function, "__name__", None)
@@ -135,17 +135,38 @@ def function_name(function: Any) -> str:
 def collect(column: str) -> Collect:
     """All values in total order, as a list.
 
-    >>> print(collect("load"))
-    collect(load)
+    Args:
+        column: The column to read; nulls are left out.
+
+    Returns:
+        The aggregate, for `Query`.
+
+    Example:
+        >>> from paneflow import Query, aggregates as A, windows as W
+        >>> events = [{"t": 1, "load": 5}, {"t": 2, "load": 3}, {"t": 4, "load": 7}]
+        >>> query = Query(W.tumbling(10), {"loads": A.collect("load")}, time="t")
+        >>> query.over(events)[0]["loads"]
+        [5, 3, 7]
     """
     return Collect((column,))
 
 
 def concat(column: str, separator: str = "") -> Concat:
-    """All texts in total order, joined.
+    """All texts in total order, joined into one.
 
-    >>> print(concat("word", " "))
-    concat(word, separator=' ')
+    Args:
+        column: A column of text; nulls are left out.
+        separator: What to put between two texts.
+
+    Returns:
+        The aggregate, for `Query`.
+
+    Example:
+        >>> from paneflow import Query, aggregates as A, windows as W
+        >>> events = [{"t": 1, "word": "so"}, {"t": 2, "word": "it"}, {"t": 3, "word": "goes"}]
+        >>> query = Query(W.tumbling(10), {"text": A.concat("word", " ")}, time="t")
+        >>> query.over(events)[0]["text"]
+        'so it goes'
     """
     if not isinstance(separator, str) or not (is_name(separator) or separator == ""):
         raise QueryError(f"concat: separator must be text, not {separator!r}")
@@ -155,15 +176,26 @@ def concat(column: str, separator: str = "") -> Concat:
 def apply(
     function: Callable[..., Any], *columns: str, returns: pa.DataType | None = None
 ) -> Applied:
-    """A function of a whole window: called with one NumPy array per column, in total order.
+    """A function of a whole window.
 
-    Events in which one of the columns is null are left out. Windows share their events, so the
-    arrays are read-only: copy one before changing it. `returns` is the Arrow type of what the
-    function gives, float64 unless said otherwise; a result that does not fit is an error.
+    Args:
+        function: Called with one NumPy array per column, which holds the window's values in total
+            order. Windows share their events, so the arrays are read-only: copy one before changing
+            it.
+        *columns: The columns to read; events in which one of them is null are left out.
+        returns: The Arrow type of what the function returns, by default float64. A result that does
+            not fit is an error.
 
-    >>> def span(prices): return prices.max() - prices.min()
-    >>> print(apply(span, "price"))
-    apply(span, price)
+    Returns:
+        The aggregate, for `Query`.
+
+    Example:
+        >>> from paneflow import Query, aggregates as A, windows as W
+        >>> def span(loads):
+        ...     return loads.max() - loads.min()
+        >>> events = [{"t": 1, "load": 5.0}, {"t": 2, "load": 3.0}, {"t": 4, "load": 7.0}]
+        >>> Query(W.tumbling(10), {"span": A.apply(span, "load")}, time="t").over(events)[0]["span"]
+        4.0
     """
     if not callable(function):
         raise QueryError(f"apply: a function is needed, not {function!r}")

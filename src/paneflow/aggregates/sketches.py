@@ -1,8 +1,8 @@
 """Aggregates of bounded size that answer approximately: Bloom filter, moments, HLL, KLL.
 
-The moment sketch is ours (Gan, Ding, Tai, Sharan, Bailis, "Moment-Based Quantile Sketches for
-Efficient High Cardinality Aggregation Queries", VLDB 2018);
-distinct counts and rank quantiles come from Apache DataSketches (extra `sketches`).
+The moment sketch is implemented here (Gan, Ding, Tai, Sharan, Bailis, "Moment-Based Quantile
+Sketches for Efficient High Cardinality Aggregation Queries", VLDB 2018); approximate distinct
+counts and rank quantiles come from Apache DataSketches (extra `sketches`).
 """
 
 from __future__ import annotations
@@ -206,20 +206,44 @@ def _estimates(sketches: Array, n: Array, lower: Any) -> Lowered:
 
 
 def moment_sketch(column: str, q: float = 0.5, k: int = 10) -> MomentSketch:
-    """An estimate of the q-quantile from k power sums: small, mergeable, for smooth data.
+    """An estimate of a quantile from sums of powers: small, mergeable, for smooth data.
 
-    >>> print(moment_sketch("load", 0.99))
-    moment_sketch(load, q=0.99)
+    Args:
+        column: A column of numbers.
+        q: The share of values below the quantile, from 0 to 1.
+        k: How many powers are summed, from 2 to 15.
+
+    Returns:
+        The aggregate, for `Query`.
+
+    Example:
+        >>> from paneflow import Query, aggregates as A, windows as W
+        >>> events = [{"t": 1, "load": 5}, {"t": 2, "load": 3}, {"t": 4, "load": 7}]
+        >>> query = Query(W.tumbling(10), {"mid": A.moment_sketch("load", 0.5)}, time="t")
+        >>> query.over(events)[0]["mid"]
+        5.0
     """
     whole_number(k, "moment_sketch: k", 2, 15)
     return MomentSketch((column,), checked_share(q, "moment_sketch"), k)
 
 
 def bloom_filter(column: str, bits: int = 1024, hashes: int = 4) -> BloomFilter:
-    """A Bloom filter of the values as bytes; ask it with `aggregates.bloom_contains`.
+    """A Bloom filter of the values, as bytes; query it with `bloom_contains`.
 
-    >>> print(bloom_filter("plug"))
-    bloom_filter(plug)
+    Args:
+        column: The column to read; a float 1.0 and an integer 1 are different values.
+        bits: The size of the filter, a multiple of 64.
+        hashes: How many bits a value sets.
+
+    Returns:
+        The aggregate, for `Query`.
+
+    Example:
+        >>> from paneflow import Query, aggregates as A, windows as W
+        >>> events = [{"t": 1, "plug": "a"}, {"t": 2, "plug": "b"}]
+        >>> rows = Query(W.tumbling(10), {"seen": A.bloom_filter("plug")}, time="t").over(events)
+        >>> A.bloom_contains(rows[0]["seen"], "a"), A.bloom_contains(rows[0]["seen"], "z")
+        (True, False)
     """
     if whole_number(bits, "bloom_filter: bits", 64, _bloom.MOST_BITS) % 64:
         raise QueryError(f"bloom_filter: bits must be a multiple of 64, such as 1024, not {bits!r}")
@@ -228,19 +252,45 @@ def bloom_filter(column: str, bits: int = 1024, hashes: int = 4) -> BloomFilter:
 
 
 def approx_distinct(column: str, lg_k: int = 12) -> ApproxDistinct:
-    """An estimate of the number of different values, by HyperLogLog with 2**lg_k registers."""
+    """An estimate of the number of different values, by HyperLogLog.
+
+    It needs Apache DataSketches: `pip install "paneflow[sketches]"`.
+
+    Args:
+        column: The column to read; nulls do not count.
+        lg_k: The sketch has 2**lg_k registers; from 7 to 21.
+
+    Returns:
+        The aggregate, for `Query`.
+
+    Example:
+        >>> from paneflow import aggregates as A
+        >>> A.approx_distinct("plug", lg_k=10)
+        approx_distinct('plug', lg_k=10)
+    """
     whole_number(lg_k, "approx_distinct: lg_k", 7, 21)
     return ApproxDistinct((column,), lg_k)
 
 
 def approx_quantile(column: str, q: float, k: int = 200) -> ApproxQuantile:
-    """An estimate of the q-quantile by a KLL sketch.
+    """An estimate of a quantile, by a KLL sketch.
 
-    It equals `quantile`, interpolated as there, while a window has at most k values (NaN does not
-    count). Beyond, it is a value of the window whose rank is within about 1.3 % of q for k = 200.
+    It equals `quantile` while a window has at most k values (NaN does not count). Beyond that, it
+    is a value of the window whose rank is within about 1.3 % of q for k = 200. It needs Apache
+    DataSketches: `pip install "paneflow[sketches]"`.
 
-    >>> print(approx_quantile("load", 0.9))
-    approx_quantile(load, 0.9)
+    Args:
+        column: A column of numbers.
+        q: The share of values below the quantile, from 0 to 1.
+        k: How many values the sketch keeps, from 8 to 65535.
+
+    Returns:
+        The aggregate, for `Query`.
+
+    Example:
+        >>> from paneflow import aggregates as A
+        >>> A.approx_quantile("load", 0.9)
+        approx_quantile('load', 0.9)
     """
     whole_number(k, "approx_quantile: k", 8, 65535)
     return ApproxQuantile((column,), checked_share(q, "approx_quantile"), k)

@@ -104,24 +104,78 @@ class StdPop(Spread):
 
 
 def var(column: str) -> Var:
-    """The sample variance; null for fewer than two values, NaN if one is infinite or NaN.
+    """The sample variance.
 
-    >>> print(var("load"))
-    var(load)
+    Args:
+        column: A column of numbers. The variance is null for fewer than two values, and NaN if one
+            of them is infinite or NaN.
+
+    Returns:
+        The aggregate, for `Query`.
+
+    Example:
+        >>> from paneflow import Query, aggregates as A, windows as W
+        >>> events = [{"t": 1, "load": 5}, {"t": 2, "load": 3}, {"t": 4, "load": 7}]
+        >>> query = Query(W.tumbling(10), {"var": A.var("load")}, time="t")
+        >>> query.over(events)[0]["var"]
+        4.0
     """
     return Var((column,))
 
 
 def std(column: str) -> Std:
-    """The sample standard deviation; null for fewer than two values."""
+    """The sample standard deviation.
+
+    Args:
+        column: A column of numbers. The deviation is null for fewer than two values, and NaN if one
+            of them is infinite or NaN.
+
+    Returns:
+        The aggregate, for `Query`.
+
+    Example:
+        >>> from paneflow import Query, aggregates as A, windows as W
+        >>> events = [{"t": 1, "load": 5}, {"t": 2, "load": 3}, {"t": 4, "load": 7}]
+        >>> query = Query(W.tumbling(10), {"std": A.std("load")}, time="t")
+        >>> query.over(events)[0]["std"]
+        2.0
+    """
     return Std((column,))
 
 
 def var_pop(column: str) -> VarPop:
-    """The variance of the window as a whole population."""
+    """The variance of the window as a whole population.
+
+    Args:
+        column: A column of numbers.
+
+    Returns:
+        The aggregate, for `Query`.
+
+    Example:
+        >>> from paneflow import Query, aggregates as A, windows as W
+        >>> events = [{"t": 1, "load": 3}, {"t": 2, "load": 5}]
+        >>> query = Query(W.tumbling(10), {"var": A.var_pop("load")}, time="t")
+        >>> query.over(events)[0]["var"]
+        1.0
+    """
     return VarPop((column,))
 
 
 def std_pop(column: str) -> StdPop:
-    """The standard deviation of the window as a whole population."""
+    """The standard deviation of the window as a whole population.
+
+    Args:
+        column: A column of numbers.
+
+    Returns:
+        The aggregate, for `Query`.
+
+    Example:
+        >>> from paneflow import Query, aggregates as A, windows as W
+        >>> events = [{"t": 1, "load": 3}, {"t": 2, "load": 5}]
+        >>> query = Query(W.tumbling(10), {"std": A.std_pop("load")}, time="t")
+        >>> query.over(events)[0]["std"]
+        1.0
+    """
     return StdPop((column,))

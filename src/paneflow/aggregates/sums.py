@@ -92,14 +92,14 @@ def exact_float_sum(column: str) -> Operator:
 
 
 def whole_sums(high: Array, low: Array) -> tuple[Array, Array]:
-    """Limbs as int64 sums, and which of them fit."""
+    """Limbs as int64 sums, and whether each of them fits."""
     carried = high + (low >> 32)
     fits = (carried >= -(1 << 31)) & (carried < (1 << 31))
     return (carried << 32) | (low & 0xFFFFFFFF), fits
 
 
 def big_sum(high: int, low: int) -> int:
-    """Limbs as one Python integer, for sums that leave int64."""
+    """Limbs as one Python integer, for sums that do not fit into int64."""
     return (int(high) << 32) + int(low)
 
 
@@ -198,10 +198,20 @@ class GeometricMean(Constant):
 def sum(column: str, exact: bool = False) -> Sum:
     """The sum: exact int64 for integers, float64 for floats.
 
-    `exact=True` rounds a float sum once, correctly, so it is the same on every engine.
+    Args:
+        column: A column of numbers. An integer sum that does not fit into int64 is an error.
+        exact: Round a float sum only once, correctly, so that it is the same to the last bit on
+            every engine.
 
-    >>> print(sum("load"))
-    sum(load)
+    Returns:
+        The aggregate, for `Query`.
+
+    Example:
+        >>> from paneflow import Query, aggregates as A, windows as W
+        >>> events = [{"t": 1, "load": 5}, {"t": 2, "load": 3}, {"t": 4, "load": 7}]
+        >>> query = Query(W.tumbling(10), {"total": A.sum("load")}, time="t")
+        >>> query.over(events)[0]["total"]
+        15
     """
     if not isinstance(exact, bool):
         raise QueryError(f"sum: exact must be True or False, not {exact!r}")
@@ -211,17 +221,55 @@ def sum(column: str, exact: bool = False) -> Sum:
 def mean(column: str) -> Mean:
     """The arithmetic mean, in float64.
 
-    >>> print(mean("load"))
-    mean(load)
+    Args:
+        column: A column of numbers.
+
+    Returns:
+        The aggregate, for `Query`.
+
+    Example:
+        >>> from paneflow import Query, aggregates as A, windows as W
+        >>> events = [{"t": 1, "load": 5}, {"t": 2, "load": 3}, {"t": 4, "load": 7}]
+        >>> query = Query(W.tumbling(10), {"mean": A.mean("load")}, time="t")
+        >>> query.over(events)[0]["mean"]
+        5.0
     """
     return Mean((column,))
 
 
 def product(column: str) -> Product:
-    """The product, in float64."""
+    """The product, in float64.
+
+    Args:
+        column: A column of numbers.
+
+    Returns:
+        The aggregate, for `Query`.
+
+    Example:
+        >>> from paneflow import Query, aggregates as A, windows as W
+        >>> events = [{"t": 1, "load": 5}, {"t": 2, "load": 3}, {"t": 4, "load": 7}]
+        >>> query = Query(W.tumbling(10), {"product": A.product("load")}, time="t")
+        >>> query.over(events)[0]["product"]
+        105.0
+    """
     return Product((column,))
 
 
 def geometric_mean(column: str) -> GeometricMean:
-    """The n-th root of the product of n values; NaN if a value is negative."""
+    """The geometric mean: the n-th root of the product of n values.
+
+    Args:
+        column: A column of numbers; if one of them is negative, the mean is NaN.
+
+    Returns:
+        The aggregate, for `Query`.
+
+    Example:
+        >>> from paneflow import Query, aggregates as A, windows as W
+        >>> events = [{"t": 1, "growth": 1.0}, {"t": 2, "growth": 4.0}]
+        >>> query = Query(W.tumbling(10), {"mean": A.geometric_mean("growth")}, time="t")
+        >>> round(query.over(events)[0]["mean"], 9)
+        2.0
+    """
     return GeometricMean((column,))
