@@ -1,4 +1,4 @@
-"""The project keeps its own promises: the lock, the Makefile, the layering, the README."""
+"""The project keeps its own promises: the lock, the Makefile, the layering."""
 
 from __future__ import annotations
 
@@ -76,10 +76,3 @@ def test_ci_runs_the_test_command_of_the_readme() -> None:
 def test_rooms_import_only_the_rooms_below_them() -> None:
     answer = run(str(Path(sys.executable).with_name("lint-imports")), "--no-cache")
     assert answer.returncode == 0, answer.stdout
-
-
-def test_readme_example_runs() -> None:
-    (example,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    names: dict[str, object] = {}
-    exec(compile(example, "README.md", "exec"), names)
-    assert names["rows"]
