@@ -1,12 +1,11 @@
-"""A function of a whole window: forecast prices by a polynomial fitted to the latest quotes.
+"""A function of a whole window: forecast prices with a polynomial fitted to the latest quotes.
 
 This is the trading query of Mencagli et al., "Harnessing Sliding-Window Execution Semantics for
-Parallel Stream Processing", section 5.1 (source document 002): quotes of several stocks come in,
-and for every stock and every slide of its window a polynomial is fitted to the prices inside, which
-gives the price to expect next. A fit is no sum that could be kept up to date, so `A.apply` hands
-each window's quotes to a plain function. The authors fit with the algorithm of Levenberg and
-Marquardt; for a polynomial the least squares have a closed form, which is `numpy.polyfit`. Run it
-with `python examples/trading_fit.py`.
+Parallel Stream Processing", section 5.1. Quotes of several stocks arrive. For every stock and every
+slide of its window, a polynomial is fitted to the prices inside and predicts the next price. A fit
+cannot be updated event by event like a sum, so `A.apply` passes the quotes of each window to a
+plain function. The authors fit with the Levenberg-Marquardt algorithm; for a polynomial, least
+squares has a closed form, which is `numpy.polyfit`. Run it with `python examples/trading_fit.py`.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ DEGREE = 2
 
 
 def quotes(seed: int = 2) -> pa.Table:
-    """A minute of made-up quotes: each stock's price swings slowly, every quote is a bit off."""
+    """A minute of made-up quotes: each price swings slowly, with some noise on every quote."""
     r = np.random.default_rng(seed)
     n = len(SYMBOLS) * SECONDS * QUOTES_PER_SECOND
     seconds = np.sort(r.uniform(0, SECONDS, n))
@@ -44,10 +43,10 @@ def quotes(seed: int = 2) -> pa.Table:
 
 
 def next_price(times: npt.NDArray[Any], prices: npt.NDArray[np.float64]) -> float:
-    """The price that a polynomial through the window's quotes gives a quarter of a second later."""
+    """The price a quarter of a second ahead, by a polynomial fitted to the window's quotes."""
     if len(prices) <= DEGREE:
         return float(prices[-1])
-    # Counted from the last quote, times are small, and the fit stays well conditioned.
+    # Relative to the last quote, times are small and the fit is well conditioned.
     seconds = (times - times[-1]) / np.timedelta64(1, "s")
     return float(np.polyval(np.polyfit(seconds, prices, DEGREE), 0.25))
 
@@ -65,10 +64,10 @@ QUERY = pf.Query(
 
 
 def errors(rows: pa.Table) -> dict[str, tuple[int, float, float]]:
-    """Per stock: forecasts, their mean error, and that of expecting the latest price to stay.
+    """Per stock: the number of forecasts, their mean error, and that of the latest price.
 
-    A window that ends at some time is compared with the mean price of the half second that
-    begins there, of which it knows nothing.
+    A forecast is compared with the mean price of the half second after its window, which the
+    window does not contain.
     """
     mean_from = {
         (row["symbol"], row["start"]): row["mean"]
@@ -89,13 +88,13 @@ def errors(rows: pa.Table) -> dict[str, tuple[int, float, float]]:
 
 
 def main() -> None:
-    """Forecast, and say how well it went."""
+    """Forecast, and print how far off the forecasts were."""
     table = quotes()
     rows = QUERY.over(table)
     print(f"{table.num_rows} quotes of {', '.join(SYMBOLS)} gave {rows.num_rows} rows\n")
-    print("stock   forecasts   missed by: fit   latest price")
+    print("stock   forecasts   mean error: fit   latest price")
     for symbol, (forecasts, by_fit, by_latest) in errors(rows).items():
-        print(f"{symbol:7} {forecasts:9} {by_fit:16.3f} {by_latest:14.3f}")
+        print(f"{symbol:7} {forecasts:9} {by_fit:17.3f} {by_latest:14.3f}")
 
 
 if __name__ == "__main__":

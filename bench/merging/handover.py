@@ -58,7 +58,7 @@ def rates(operator: Operator, size: int, count: int, rounds: int) -> dict[str, f
 
 
 def by_range(quick: bool) -> dict[str, dict[int, dict[str, float]]]:
-    """Large and dear partials, ranges of 2^12 to 2^17."""
+    """Large and expensive partials, for ranges of 2^12 to 2^17."""
     powers = (12, 15) if quick else (12, 13, 15, 16, 17)
     count = 1 << (15 if quick else 17)
     return {

@@ -52,7 +52,7 @@ def _log_sum_exp(a, b):  # type: ignore[no-untyped-def]
 
 
 def log_sum_exp() -> Operator:
-    """The logarithm of a sum of exponentials: a number whose combine is dear."""
+    """The logarithm of a sum of exponentials: a number with an expensive combine."""
     return Operator("log_sum_exp", (Input("v"),), FLOAT, (-1e300,), _log_sum_exp)
 
 
