@@ -20,7 +20,8 @@ from paneflow.windows import Punctuation, Sliding
 
 EVENTS = ordering.FEW + 44
 """More than a table may have that needs no kernels."""
-KEYS = 3
+LOOKS = ((1, True), (3, True), (3, False))
+"""How many keys a table has, and whether its events are evenly spaced and in order of time."""
 MERGES = ("auto", "sba", "flat_fat")
 """What `auto` chooses between, and what it chooses here."""
 
@@ -48,8 +49,8 @@ def warm_up(query: Query, table_or_schema: Any = None) -> None:
     else:
         some = to_arrow(table_or_schema, query.columns)[0].slice(0, EVENTS)
     query.check(some.schema)
-    for even, merge in itertools.product((True, False), MERGES):
-        query.over(_made_up(query, some, even), merge=merge)
+    for (keys, even), merge in itertools.product(LOOKS, MERGES):
+        query.over(_made_up(query, some, keys, even), merge=merge)
 
 
 def _likely_schema(query: Query) -> pa.Schema:
@@ -64,8 +65,8 @@ def _likely_schema(query: Query) -> pa.Schema:
     return pa.schema(list(types.items()))
 
 
-def _made_up(query: Query, some: pa.Table, even: bool) -> pa.Table:
-    """Events of one key, evenly spaced and in order, or of several keys and neither."""
+def _made_up(query: Query, some: pa.Table, keys: int, even: bool) -> pa.Table:
+    """Events of so many keys, evenly spaced and in order, or neither."""
     r = np.random.default_rng(EVENTS)
     count = np.arange(EVENTS)
     slides = [w.slide.value for w in query.windows.values() if isinstance(w, Sliding)]
@@ -78,7 +79,7 @@ def _made_up(query: Query, some: pa.Table, even: bool) -> pa.Table:
         if name == query.time:
             made[name] = _typed(t, kind, name)
         elif name in query.key:
-            made[name] = _typed(0 * t if even else r.integers(0, KEYS, EVENTS), kind, name)
+            made[name] = _typed(r.integers(0, keys, EVENTS), kind, name)
         elif name in grown:
             # Some windows need a column that grows with time.
             made[name] = _typed(np.argsort(np.argsort(t, kind="stable")), kind, name)
