@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from numba.core.cpu import CPUContext
 from numba.core.errors import TypingError
 
 import paneflow as pf
@@ -373,6 +374,50 @@ def test_processes_that_start_together_compile_each_kernel_once(tmp_path: Path) 
     assert {path.suffix for path in files(tmp_path / "cache")} == {".kernel"}
 
 
+# What a process loads that finds all kernels compiled.
+
+LOADED = (
+    README.replace("print(query.explain())", "")
+    + "\nimport json, sys\njson.dump([rows.to_pylist(), sorted(sys.modules)], sys.stdout)\n"
+)
+NEEDLESS = {
+    "numba.cpython.unicode": "Numba's tables of what can be compiled",
+    "numba.np.arraymath": "Numba's tables of what can be compiled",
+    "paneflow.engines.live": "streams",
+    "paneflow.engines.multicore": "streams",
+    "paneflow.engines.oracle": "another engine",
+    "paneflow.engines.spark": "another engine",
+    "matplotlib": "pictures",
+    "polars": "tables of another kind",
+    "pyarrow.dataset": "files",
+    "pyspark": "another engine",
+}
+
+
+def test_a_process_that_compiles_nothing_loads_no_more_than_it_uses(tmp_path: Path) -> None:
+    given = environment(PANEFLOW_CACHE=str(tmp_path / "cache"))
+    answers = []
+    for _ in range(2):
+        done = subprocess.run([sys.executable, "-c", LOADED], env=given, stdout=subprocess.PIPE)
+        answers.append(json.loads(done.stdout))
+    (rows, compiling), (same_rows, loaded) = answers
+    assert rows == same_rows == readme_rows()
+    assert "numba.np.arraymath" in compiling
+    assert NEEDLESS.keys() & set(loaded) == set()
+
+
+@pytest.mark.parametrize(("address", "refreshed"), [(1, 0), (None, 1)])
+def test_numba_is_refreshed_for_names_that_nothing_has_made_known(
+    address: int | None, refreshed: int, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled_anew(doubled)
+    refreshes = []
+    monkeypatch.setattr(kernel.llvm, "address_of_symbol", lambda name: address)
+    monkeypatch.setattr(CPUContext, "refresh", lambda context: refreshes.append(context))
+    assert compiled_anew(doubled) == (6.0, False)
+    assert len(refreshes) == refreshed
+
+
 HOLDING = """
 import importlib.util, pathlib, sys, time
 spec = importlib.util.spec_from_file_location("turns", sys.argv[1])
@@ -483,6 +528,41 @@ def test_a_query_that_was_warmed_up_compiles_nothing(
     assert compilations(monkeypatch, lambda: query.over(table)) == 0
     shuffled = table.take(pa.array(r.permutation(n)))
     assert compilations(monkeypatch, lambda: query.over(shuffled)) == 0
+
+
+WARMED = """
+import json, sys
+import numpy as np
+import pyarrow as pa
+import paneflow as pf
+from paneflow import aggregates as A, windows as W
+from paneflow.compiling.kernel import Kept
+
+query = pf.Query(W.sliding(4, 2), {"peak": A.max("v")}, key="k", time="t")
+pf.warm_up(query)
+missed = []
+load = Kept.load_overload
+def listening(self, sig, target):
+    found = load(self, sig, target)
+    if found is None:
+        missed.append(self._dispatcher.py_func.__qualname__)
+    return found
+Kept.load_overload = listening
+n = 2000
+for keys in (1, 7):
+    table = pa.table({"k": (np.arange(n) % keys).astype(str), "t": np.arange(n), "v": np.ones(n)})
+    for order in (np.arange(n), np.random.default_rng(1).permutation(n)):
+        query.over(table.take(pa.array(order)))
+json.dump(missed, sys.stdout)
+"""
+
+
+def test_a_new_process_on_a_new_machine_compiles_all_of_a_query_when_it_is_warmed_up(
+    tmp_path: Path,
+) -> None:
+    given = environment(PANEFLOW_CACHE=str(tmp_path / "cache"))
+    done = subprocess.run([sys.executable, "-c", WARMED], env=given, stdout=subprocess.PIPE)
+    assert json.loads(done.stdout) == []
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import itertools
 import os
 import pickle
 import tempfile
@@ -12,12 +13,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
+from llvmlite import binding as llvm
 from numba import config, types
 from numba.core import sigutils
 from numba.core.caching import NullCache
 from numba.core.compiler import CompileResult
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
+from numba.core.runtime.nrt import rtsys
 from numba.core.serialize import dumps
 
 from paneflow.compiling.folder import folder, is_trusted
@@ -30,6 +33,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 SETTINGS = ("OPT", "BOUNDSCHECK", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "SLP_VECTORIZE")
 """What a user may have told Numba about the code it makes."""
 DIGEST = hashlib.sha256().digest_size
+LAYOUT = 2
+"""What a file holds: changes whenever that does."""
 
 
 def keep(**options: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -109,7 +114,6 @@ class Kept(NullCache):
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """What was compiled for these types; None if this process is to compile it."""
-        target_context.refresh()
         path = self._path(sig, target_context.codegen())
         found = _read(path)
         if found is None:
@@ -118,14 +122,14 @@ class Kept(NullCache):
                 lock = path.with_suffix(".lock")
                 self._attempts[-1].enter_context(turn(lock, path.exists))
                 found = _read(path)
-        return None if found is None else CompileResult._rebuild(target_context, *found)
+        return None if found is None else _loaded(found, target_context)
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep what was compiled."""
         path = self._path(sig, data.codegen)
         if path is not None and not Kept.full and not data.library.has_dynamic_globals:
             try:
-                _write(path, dumps(data._reduce()))
+                _write(path, dumps((_outside(data.library), data._reduce())))
             except OSError as error:
                 Kept.full = True
                 notices.cannot_keep(error)
@@ -147,6 +151,7 @@ class Kept(NullCache):
                 str(result),
                 codegen.magic_tuple(),
                 settings,
+                LAYOUT,
             )
         )
         function = self._dispatcher.py_func
@@ -160,6 +165,27 @@ def _described(kind: types.Type) -> str:
     parts: Any = kind if isinstance(kind, types.BaseTuple) else ()
     inner = [_described(each) for each in parts]
     return f"{kind} {fields} {inner}" if fields or inner else str(kind)
+
+
+def _outside(library: Any) -> list[str]:
+    """The names of functions and variables that machine code uses and does not hold itself."""
+    module = library._final_module
+    every = itertools.chain(module.functions, module.global_variables)
+    return [e.name for e in every if e.is_declaration and not e.name.startswith("llvm.")]
+
+
+def _loaded(found: Any, target_context: Any) -> Any:
+    """Machine code that was kept, ready to be called.
+
+    Numba would first refresh its tables of everything that can be compiled, which takes 0.1 s in a
+    new process and is of no use to what is compiled already, unless it uses a name that only the
+    refresh makes known.
+    """
+    outside, reduced = found
+    rtsys.initialize(target_context)
+    if not all(map(llvm.address_of_symbol, outside)):
+        target_context.refresh()
+    return CompileResult._rebuild(target_context, *reduced)
 
 
 def _read(path: Path | None) -> Any:
