@@ -1,11 +1,11 @@
-"""An aggregate of your own: the deepest fall of a price within each window.
+"""An aggregate of your own: the largest drop of a price within each window.
 
-No built-in aggregate knows it, and it need not be computed from all events of a window: what has
-to be remembered of some events is their highest price, their lowest, and the deepest fall among
-them. Two such notes make one: the deepest fall is in the first part, in the second, or from the
-high of the first to the low of the second. With `A.define` that is all there is to say; it is
-compiled, and merged from slices like a built-in one. Run it with
-`python examples/own_aggregate.py`.
+It does not have to be computed from all events of a window. Of a stretch of events it is enough
+to know the highest price, the lowest price and the largest drop. Two neighbouring stretches
+combine into one: the largest drop is in the first, in the second, or from the high of the first
+to the low of the second. `A.define` needs nothing else; the functions are compiled, and their
+results are merged from slices like those of a built-in aggregate. Run it with `python
+examples/own_aggregate.py`.
 """
 
 from __future__ import annotations
@@ -17,35 +17,35 @@ import pyarrow as pa
 import paneflow as pf
 from paneflow import aggregates as A, windows as W
 
-Note = tuple[float, float, float]
-"""The highest price, the lowest, and the deepest fall."""
+Stretch = tuple[float, float, float]
+"""The highest price, the lowest price, and the largest drop."""
 
 
-def of_one(price: float) -> Note:
-    """What to remember of one event."""
+def one_event(price: float) -> Stretch:
+    """What to know about a single event."""
     return price, price, 0.0
 
 
-def of_both(a: Note, b: Note) -> Note:
-    """What to remember of two stretches of events, a being earlier."""
+def joined(a: Stretch, b: Stretch) -> Stretch:
+    """What to know about two neighbouring stretches, of which a is the earlier."""
     return max(a[0], b[0]), min(a[1], b[1]), max(a[2], b[2], a[0] - b[1])
 
 
-def fall_of(note: Note) -> float:
+def largest_drop_of(stretch: Stretch) -> float:
     """The result."""
-    return note[2]
+    return stretch[2]
 
 
-NOTHING: Note = (-math.inf, math.inf, 0.0)
+NOTHING: Stretch = (-math.inf, math.inf, 0.0)
 
-# The earlier high counts against the later low, so the order matters: it is not commutative.
-deepest_fall = A.define(
-    lift=of_one,
-    combine=of_both,
-    lower=fall_of,
+# A drop goes from an earlier high to a later low, so the order matters: not commutative.
+largest_drop = A.define(
+    lift=one_event,
+    combine=joined,
+    lower=largest_drop_of,
     identity=NOTHING,
     commutative=False,
-    name="deepest_fall",
+    name="largest_drop",
 )
 
 #  price 9 |           ●
@@ -66,20 +66,20 @@ PRICES = pa.table(
 )
 
 QUERY = pf.Query(
-    W.sliding(4, 2), {"fall": deepest_fall("price"), "prices": A.collect("price")}, time="minute"
+    W.sliding(4, 2), {"drop": largest_drop("price"), "prices": A.collect("price")}, time="minute"
 )
 
 
 def main() -> None:
-    """Print the deepest falls, and what happens if the law is stated wrongly."""
+    """Print the largest drops, and what happens if the law is declared wrongly."""
     for row in QUERY.over(PRICES).to_pylist():
         minutes = f"minutes {row['start']} to {row['end'] - 1}"
         prices = ", ".join(f"{price:g}" for price in row["prices"])
-        print(f"{minutes:16} {prices:20} deepest fall {row['fall']:g}")
+        print(f"{minutes:16} {prices:20} largest drop {row['drop']:g}")
 
     print("\nDeclared commutative, it is refused:")
     try:
-        A.define(of_one, of_both, fall_of, NOTHING, commutative=True, name="deepest_fall")
+        A.define(one_event, joined, largest_drop_of, NOTHING, commutative=True, name="largest_drop")
     except pf.QueryError as error:
         print(error)
 

@@ -1,7 +1,7 @@
 """A window of your own: open while a load is above a level.
 
-The built-in windows know times, positions, gaps and marks. When a peak of a machine's load begins
-and ends is for the events to say, so the window is a class of ours: it tells, event by event,
+The built-in windows follow times, positions, gaps and marks. When a peak of a machine's load begins
+and ends depends on the events themselves, so this window is a class that says, event by event,
 whether a window opens or closes. Run it with `python examples/threshold_window.py`.
 """
 
@@ -19,9 +19,9 @@ from paneflow.windows import CLOSE_BEFORE, KEEP, OPEN, Custom, WindowClass
 
 @dataclass(frozen=True)
 class Threshold(Custom):
-    """Opens with the first event whose column passes `level`, and closes when one falls below.
+    """Opens at the first event whose column exceeds `level`, and closes when one no longer does.
 
-    Its class is FCF: once the past is known, it is known where windows began and ended.
+    Its class is FCF: windows that have begun or ended are known from past events alone.
     """
 
     window_class: ClassVar[WindowClass] = WindowClass.FCF

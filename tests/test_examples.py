@@ -37,11 +37,11 @@ def test_there_are_examples() -> None:
 
 
 @pytest.mark.parametrize("engine", ["oracle", "table"])
-def test_the_deepest_falls_are_those_drawn(engine: str) -> None:
+def test_the_largest_drops_are_those_drawn(engine: str) -> None:
     query = own_aggregate.QUERY
     rows = query.over(own_aggregate.PRICES, engine=engine).to_pylist()
-    falls = {(row["start"], row["end"]): row["fall"] for row in rows}
-    assert (falls[2, 6], falls[4, 8], falls[6, 10]) == (2.0, 6.0, 2.0)
+    drops = {(row["start"], row["end"]): row["drop"] for row in rows}
+    assert (drops[2, 6], drops[4, 8], drops[6, 10]) == (2.0, 6.0, 2.0)
 
 
 def test_a_fit_forecasts_better_than_the_latest_price() -> None:
