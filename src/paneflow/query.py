@@ -1,9 +1,10 @@
-"""A window query: windows x aggregates x key x time, stated once and answered anywhere."""
+"""A window query: windows × aggregates × key × time, stated once and answered anywhere."""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable, Mapping
+import os
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -31,20 +32,34 @@ from paneflow.windows.many_rows import MAX_ROWS, check_limit
 if TYPE_CHECKING:
     from paneflow.engines.multicore.stream import Stream
 
+Path = str | os.PathLike[str]
+Sink = Callable[[pa.Table, int], None]
+"""A function of a batch's rows and the number of the batch."""
 ENGINES = ("table", "oracle")
 OWN_COLUMNS = ("window", "seq", "start", "end")
 
 
 class Query:
-    """The question. It is checked when it is stated, and again against each table.
+    """A question about windows of events; it can be answered over tables and streams.
 
-    >>> import paneflow as pf
-    >>> from paneflow import windows as W, aggregates as A
-    >>> query = pf.Query(W.tumbling(5), {"peak": A.max("v")}, time="t")
-    >>> for row in query.over([{"t": 1, "v": 5}, {"t": 4, "v": 7}, {"t": 9, "v": 2}]):
-    ...     print(row)
-    {'window': 'tumbling(5)', 'seq': 0, 'start': 0, 'end': 5, 'peak': 7}
-    {'window': 'tumbling(5)', 'seq': 1, 'start': 5, 'end': 10, 'peak': 2}
+    It is checked when it is made, and again against each table.
+
+    Args:
+        windows: A window, a list of windows, or a dict of labels and windows. The default label of
+            a window is its text, for example `sliding(1h, 1s)`.
+        aggregates: What to compute for each window, by the name of the result column.
+        key: The column or columns by which events are grouped; by default all events are one group.
+        time: The name of the time column: timestamps, or integers in a unit of your own.
+        lateness: In a stream, how far out of order events may arrive.
+
+    Example:
+        >>> import paneflow as pf
+        >>> from paneflow import aggregates as A, windows as W
+        >>> query = pf.Query(W.tumbling(5), {"peak": A.max("v")}, time="t")
+        >>> for row in query.over([{"t": 1, "v": 5}, {"t": 4, "v": 7}, {"t": 9, "v": 2}]):
+        ...     print(row)
+        {'window': 'tumbling(5)', 'seq': 0, 'start': 0, 'end': 5, 'peak': 7}
+        {'window': 'tumbling(5)', 'seq': 1, 'start': 5, 'end': 10, 'peak': 2}
     """
 
     def __init__(
@@ -90,19 +105,41 @@ class Query:
         late: bool = False,
         idle: DurationLike | None = None,
     ) -> Any:
-        """Answer over a table: pyarrow, pandas, polars, a list of dicts, or a Spark DataFrame.
+        """Answer the query over a table, or over a Spark DataFrame, batch or streaming.
 
-        The result is of the same kind. Other tables that speak the Arrow C stream, such as DuckDB
-        relations and a `pyarrow.RecordBatchReader`, give a pyarrow table. Rows are ordered by
-        (end, window, seq, key), but for those of a Spark DataFrame. A query that would give more
-        than `max_rows` is refused before any is made; None is no limit. On Spark this holds for
-        what a task answers at once.
+        Args:
+            table: A pyarrow, pandas or polars table, a list of dicts, a Spark DataFrame, or any
+                table that supports the Arrow C stream interface, such as a DuckDB relation or a
+                `pyarrow.RecordBatchReader`.
+            engine: `"auto"`, `"table"`, or `"oracle"`, the slow engine that defines what is right.
+            merge: How slices are merged into windows (docs/merging.md); the rows are the same for
+                all.
+            max_rows: A query that would return more rows is refused before any is made; None is no
+                limit. On Spark the limit applies to what one task returns at once.
+            max_ahead: For streaming DataFrames: leave out events further ahead of the clock than
+                this.
+            emit: For streaming DataFrames: `"final"` returns each row once, when it is final.
+                `"updates"` also returns a row whenever it changes; a column `final` marks the last
+                version.
+            late: For streaming DataFrames: also return events that arrived too late, in a column
+                `late`.
+            idle: For streaming DataFrames: close all windows when no event has arrived for this
+                long.
 
-        Over a streaming DataFrame rows come as the watermark passes, and there are four options.
-        `max_ahead` leaves out events that are further ahead of the clock. `emit="updates"` gives
-        a row whenever it changes, and says in a column `final` which is the last. `late=True`
-        gives events that came too late in a column `late`. `idle` closes all windows when no
-        event has come for so long.
+        Returns:
+            The rows, ordered by (end, window, seq, key), as the same kind of table; a table that
+            supports only that interface gives a pyarrow table. Rows of a Spark DataFrame are not
+            ordered, and those of a streaming one appear as the watermark passes the end of their
+            windows.
+
+        Example:
+            >>> import paneflow as pf
+            >>> from paneflow import aggregates as A, windows as W
+            >>> query = pf.Query(W.tumbling(5), {"peak": A.max("v")}, time="t")
+            >>> for row in query.over([{"t": 1, "v": 5}, {"t": 4, "v": 7}, {"t": 9, "v": 2}]):
+            ...     print(row["end"], row["peak"])
+            5 7
+            10 2
         """
         limit = check_limit(max_rows)
         given = {"max_ahead": max_ahead, "emit": emit, "late": late, "idle": idle}
@@ -138,21 +175,27 @@ class Query:
         *,
         max_rows: int | None = MAX_ROWS,
     ) -> Stream:
-        """A live stream that threads in this process answer: push events, read rows.
+        """Open a live stream that is answered by threads in this process.
 
-        `workers` is the number of threads that share the work, `strategy` how they share it
-        (docs/streams-in-process.md, docs/multicore.md), `sources` how many streams of events are
-        put into one order. A stream fails, and says why, when more than `max_rows` rows would
-        become final with a single event, or when it is finished; None is no limit.
+        Args:
+            workers: How many threads share the work.
+            strategy: How they share it (docs/streams-in-process.md, docs/multicore.md).
+            sources: How many streams of events are merged into one order.
+            max_rows: The stream fails, and says why, if more rows than this would become final with
+                a single event or at its end; None is no limit.
 
-        >>> import paneflow as pf
-        >>> from paneflow import windows as W, aggregates as A
-        >>> query = pf.Query(W.tumbling(5), {"sum": A.sum("v")}, time="t")
-        >>> with query.open() as stream:
-        ...     stream.push([{"t": 1, "v": 5}, {"t": 4, "v": 7}, {"t": 9, "v": 2}])
-        ...     stream.finish()
-        ...     [row for rows in stream.results() for row in rows["sum"].to_pylist()]
-        [12, 2]
+        Returns:
+            The stream: push events, read rows.
+
+        Example:
+            >>> import paneflow as pf
+            >>> from paneflow import aggregates as A, windows as W
+            >>> query = pf.Query(W.tumbling(5), {"sum": A.sum("v")}, time="t")
+            >>> with query.open() as stream:
+            ...     stream.push([{"t": 1, "v": 5}, {"t": 4, "v": 7}, {"t": 9, "v": 2}])
+            ...     stream.finish()
+            ...     [total for rows in stream.results() for total in rows["sum"].to_pylist()]
+            [12, 2]
         """
         multicore = importlib.import_module("paneflow.engines.multicore.stream")
         stream: Stream = multicore.Stream(
@@ -163,23 +206,42 @@ class Query:
     def write_stream(
         self,
         frame: Any,
-        sink: Any,
-        checkpoint: Any,
+        sink: Path | Sink,
+        checkpoint: Path,
         *,
         max_ahead: DurationLike | None = None,
-        late: Any = None,
+        late: Path | Sink | None = None,
         idle: DurationLike | None = None,
         max_rows: int | None = MAX_ROWS,
-        **trigger: Any,
+        **trigger: bool | str,
     ) -> Any:
-        """Answer over a streaming Spark DataFrame into a sink, each row exactly once.
+        """Answer the query over a streaming Spark DataFrame into a sink, each row exactly once.
 
-        `sink` is a folder for Parquet files, or a function of (rows as pyarrow, number of the
-        batch), which must replace what it wrote before under the same number. `late` is another
-        such sink, for events that came too late. `idle` closes all windows when no event has come
-        for so long. A batch that would give more than `max_rows` fails; None is no limit.
-        `trigger` is what Spark's `trigger` takes, for example `availableNow=True`.
-        Gives Spark's streaming query; `paneflow.spark.progress` tells how far it has come.
+        Args:
+            frame: A streaming Spark DataFrame.
+            sink: A folder for Parquet files, or a function of (rows as a pyarrow table, batch
+                number). A function may be called again with the same number and must then replace
+                what it wrote.
+            checkpoint: A folder for the state of the stream, from which it can be restarted.
+            max_ahead: Leave out events further ahead of the clock than this.
+            late: Another such sink, for events that arrived too late; by default they are only
+                counted.
+            idle: Close all windows when no event has arrived for this long.
+            max_rows: A batch that would return more rows fails; None is no limit.
+            **trigger: What Spark's `trigger` takes, for example `availableNow=True`.
+
+        Returns:
+            Spark's streaming query; `paneflow.spark.progress` tells how far it has come.
+
+        Example:
+            >>> import paneflow as pf, paneflow.spark
+            >>> from paneflow import aggregates as A, windows as W
+            >>> query = pf.Query(W.tumbling("1 hour"), {"n": A.count()}, time="timestamp")
+            >>> frame = pf.spark.session().readStream.format("rate").load()  # doctest: +SKIP
+            >>> running = query.write_stream(frame, "rows", "checkpoint")  # doctest: +SKIP
+            >>> running.isActive  # doctest: +SKIP
+            True
+            >>> running.stop()  # doctest: +SKIP
         """
         if not is_spark(frame) or not frame.isStreaming:
             raise InputError(
@@ -196,7 +258,22 @@ class Query:
         return spark.write_stream(self, frame, sink, checkpoint, **options, **trigger)
 
     def slice(self, table: Any) -> Slices:
-        """The query's partials over one part of the data, to store and to merge with others."""
+        """Cut a table into slices: the query's partial results, to store and to merge with others.
+
+        Args:
+            table: One part of the data, any kind of table that `over` takes except a Spark
+                DataFrame.
+
+        Returns:
+            The slices, an Arrow table inside.
+
+        Example:
+            >>> import paneflow as pf
+            >>> from paneflow import aggregates as A, windows as W
+            >>> query = pf.Query(W.tumbling(5), {"peak": A.max("v")}, time="t")
+            >>> query.slice([{"t": 1, "v": 5}, {"t": 9, "v": 2}])
+            Slices(rows: 2; windows: tumbling(5); aggregates: peak)
+        """
         arrow, _ = to_arrow(table, self.columns)
         self.check(arrow.schema)
         made: Slices = importlib.import_module("paneflow.engines.table").cut(self, arrow)
@@ -211,11 +288,27 @@ class Query:
         until: int | None = None,
         max_rows: int | None = MAX_ROWS,
     ) -> pa.Table:
-        """The rows that slices amount to: equal to `over` of all the tables they were cut from.
+        """The rows that slices amount to: those of `over` for all the tables they were cut from.
 
-        `after` and `until` leave out time windows that do not end in between (`after < end <=
-        until`, in microseconds or the time column's own unit); sessions always come. More than
-        `max_rows` are refused, as by `over`.
+        Args:
+            slices: Slices that were cut by this query, merged if there are several.
+            merge: How slices are merged into windows; the rows are the same for all.
+            after: Leave out time windows that end at or before this time, in microseconds or in the
+                time column's own unit. Sessions are never left out.
+            until: Leave out time windows that end after this time.
+            max_rows: More rows than this are refused; None is no limit.
+
+        Returns:
+            The rows, ordered by (end, window, seq, key).
+
+        Example:
+            >>> import paneflow as pf
+            >>> from paneflow import aggregates as A, windows as W
+            >>> query = pf.Query(W.tumbling(5), {"peak": A.max("v")}, time="t")
+            >>> monday, tuesday = [{"t": 1, "v": 5}], [{"t": 4, "v": 7}]
+            >>> slices = query.slice(monday).merge(query.slice(tuesday))
+            >>> query.finish(slices)["peak"].to_pylist()
+            [7]
         """
         if not isinstance(slices, Slices):
             raise InputError(
@@ -233,20 +326,31 @@ class Query:
         return rows
 
     def explain(self, table: Any = None, *, engine: str = "auto", merge: str = "auto") -> Plan:
-        """The plan, with its reasons; for a table, if one is given, with the rows there will be.
+        """Explain how the query would be answered, and why.
 
-        >>> import paneflow as pf
-        >>> from paneflow import windows as W, aggregates as A
-        >>> print(pf.Query(W.sliding(60, 1), {"mean": A.mean("v"), "sum": A.sum("v")}).explain())
-        engine: table
-        merge: auto
-        operators:
-          float_sum(v)  for mean, sum
-        because:
-          - shared: float_sum(v) serves mean, sum
-          - all windows are context free: bounds follow from the definition
-          - merge is chosen for each window by its rows and slices: SBA where it slides finely, \
-FlatFAT where it has few, long windows
+        Args:
+            table: A table that `over` takes. Without one, columns are taken to be float64; with
+                one, the plan also says how many rows there will be.
+            engine: As for `over`.
+            merge: As for `over`.
+
+        Returns:
+            The plan; print it to see the reasons.
+
+        Example:
+            >>> import paneflow as pf
+            >>> from paneflow import aggregates as A, windows as W
+            >>> query = pf.Query(W.sliding(60, 1), {"mean": A.mean("v"), "sum": A.sum("v")})
+            >>> print(query.explain())
+            engine: table
+            merge: auto
+            operators:
+              float_sum(v)  for mean, sum
+            because:
+              - shared: float_sum(v) serves mean, sum
+              - all windows are context free: bounds follow from the definition
+              - merge is chosen for each window by its rows and slices: SBA where it slides \
+finely, FlatFAT where it has few, long windows
         """
         if is_spark(table):
             made: Plan = importlib.import_module("paneflow.engines.spark").explain(
@@ -262,15 +366,58 @@ FlatFAT where it has few, long windows
         return replace(chosen, rows=counted)
 
     def with_key(self, key: Iterable[str]) -> Query:
-        """The same question by another key."""
+        """The same query with another key.
+
+        Args:
+            key: The names of the key columns.
+
+        Returns:
+            A new query.
+
+        Example:
+            >>> import paneflow as pf
+            >>> from paneflow import aggregates as A, windows as W
+            >>> query = pf.Query(W.tumbling(5), {"peak": A.max("v")}, time="t")
+            >>> query.with_key(["house"])
+            Query(windows: tumbling(5); aggregates: peak=max(v); key: house; time: t)
+        """
         return Query(self.windows, self.aggregates, key, self.time, self.lateness)
 
     def with_windows(self, windows: Mapping[str, Window]) -> Query:
-        """The same question of other windows."""
+        """The same query with other windows.
+
+        Args:
+            windows: The windows, by label.
+
+        Returns:
+            A new query.
+
+        Example:
+            >>> import paneflow as pf
+            >>> from paneflow import aggregates as A, windows as W
+            >>> query = pf.Query(W.tumbling(5), {"peak": A.max("v")}, time="t")
+            >>> query.with_windows({"short": W.tumbling(1)})
+            Query(windows: short=tumbling(1); aggregates: peak=max(v); time: t)
+        """
         return Query(windows, self.aggregates, self.key, self.time, self.lateness)
 
     def check(self, schema: pa.Schema) -> None:
-        """Refuse a table that does not fit, before anything is computed."""
+        """Refuse a table that does not fit the query, before anything is computed.
+
+        Args:
+            schema: The pyarrow schema of the table.
+
+        Example:
+            >>> import paneflow as pf
+            >>> from paneflow import aggregates as A, windows as W
+            >>> import pyarrow as pa
+            >>> query = pf.Query(W.tumbling(5), {"peak": A.max("v")}, time="t")
+            >>> query.check(pa.schema([("t", pa.int64())]))
+            Traceback (most recent call last):
+            ...
+            paneflow.errors.InputError: column 'v' is needed as a column of 'peak', but the table \
+has 't': name an existing column
+        """
         _require_schema(schema)
         wanted = {self.time: "the time"} | dict.fromkeys(self.key, "a key")
         for label, window in self.windows.items():
@@ -288,7 +435,7 @@ FlatFAT where it has few, long windows
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Every column that the query reads: the time, the key, those of windows and aggregates."""
+        """All columns that the query reads: the time, the key, those of windows and aggregates."""
         read = [column for window in self.windows.values() for column in window.columns]
         read += [column for a in self.aggregates.values() for column in a.columns]
         return tuple(dict.fromkeys([self.time, *self.key, *read]))
@@ -304,7 +451,22 @@ FlatFAT where it has few, long windows
         return made
 
     def types(self, schema: pa.Schema) -> dict[str, pa.DataType]:
-        """The types of the columns that aggregates read."""
+        """The types of the columns that aggregates read.
+
+        Args:
+            schema: The pyarrow schema of a table.
+
+        Returns:
+            Arrow types, by the name of the column.
+
+        Example:
+            >>> import paneflow as pf
+            >>> from paneflow import aggregates as A, windows as W
+            >>> import pyarrow as pa
+            >>> query = pf.Query(W.tumbling(5), {"peak": A.max("v")}, time="t")
+            >>> query.types(pa.schema([("t", pa.int64()), ("v", pa.float32())]))
+            {'v': DataType(float)}
+        """
         _require_schema(schema)
         read = [column for a in self.aggregates.values() for column in a.columns]
         require_columns(schema, dict.fromkeys(read, "a column of an aggregate"))
@@ -315,7 +477,22 @@ FlatFAT where it has few, long windows
         }
 
     def result_schema(self, schema: pa.Schema) -> pa.Schema:
-        """The columns of the result over a table with this schema."""
+        """The columns of the result over a table.
+
+        Args:
+            schema: The pyarrow schema of the table.
+
+        Returns:
+            The pyarrow schema of the result.
+
+        Example:
+            >>> import paneflow as pf
+            >>> from paneflow import aggregates as A, windows as W
+            >>> import pyarrow as pa
+            >>> query = pf.Query(W.tumbling(5), {"peak": A.max("v")}, time="t")
+            >>> query.result_schema(pa.schema([("t", pa.int64()), ("v", pa.float32())])).names
+            ['window', 'seq', 'start', 'end', 'peak']
+        """
         _require_schema(schema)
         require_columns(schema, dict.fromkeys([self.time, *self.key], "the time or a key"))
         moment = time_type(schema.field(self.time).type, self.time).type

@@ -1,8 +1,8 @@
-"""Slices: a query's partials as an Arrow table that can be stored, sent and merged.
+"""Slices: a query's partial results as an Arrow table that can be stored, sent and merged.
 
 One row is one slice of one key: the events between two neighbouring edges of the query's time
-windows, or a session of this part of the data. The table carries its format version, the query
-it answers and the types of the columns it was cut from, so that it cannot be taken for another.
+windows, or a session of this part of the data. The table carries its format version, the query it
+belongs to, and the types of the columns it was cut from, so that it cannot be mistaken for another.
 """
 
 from __future__ import annotations
@@ -10,12 +10,15 @@ from __future__ import annotations
 import base64
 import copy
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from paneflow._faces import named_texts, shortened, table_html
 from paneflow.errors import InputError
+
+if TYPE_CHECKING:
+    from paneflow.query import Query
 
 VERSION = 1
 MARK = b"paneflow.slices"
@@ -30,14 +33,22 @@ FORMS = "forms"
 
 
 class Slices:
-    """Partials of a query over part of the data; `merge` them, then `query.finish(slices)`.
+    """The partial results of a query over part of the data.
 
-    >>> import paneflow as pf
-    >>> from paneflow import windows as W, aggregates as A
-    >>> query = pf.Query(W.tumbling(10), {"peak": A.max("v")}, time="t")
-    >>> monday, tuesday = [{"t": 1, "v": 5}], [{"t": 4, "v": 7}]
-    >>> query.finish(query.slice(monday).merge(query.slice(tuesday)))["peak"].to_pylist()
-    [7]
+    `query.slice` makes them, `merge` puts parts together, and `query.finish` makes rows of them. To
+    store slices, write `slices.table` in a format that keeps Arrow's types and metadata, such as
+    Parquet; `Slices(table)` reads them back.
+
+    Args:
+        table: The pyarrow table of slices that `query.slice` made, with its metadata.
+
+    Example:
+        >>> import paneflow as pf
+        >>> from paneflow import aggregates as A, windows as W
+        >>> query = pf.Query(W.tumbling(10), {"peak": A.max("v")}, time="t")
+        >>> monday, tuesday = query.slice([{"t": 1, "v": 5}]), query.slice([{"t": 4, "v": 7}])
+        >>> query.finish(pf.Slices(monday.table).merge(tuesday))["peak"].to_pylist()
+        [7]
     """
 
     def __init__(self, table: pa.Table) -> None:
@@ -53,7 +64,24 @@ class Slices:
 
     @classmethod
     def made(cls, table: pa.Table, identity: dict[str, Any], source: pa.Schema) -> Slices:
-        """Slices just cut, marked with what they are."""
+        """Slices that have just been cut, marked with what they belong to.
+
+        Args:
+            table: The rows.
+            identity: The query they were cut by, as `paneflow.slicing.layout` describes it.
+            source: The schema of the table they were cut from.
+
+        Returns:
+            The slices.
+
+        Example:
+            >>> import paneflow as pf
+            >>> from paneflow import aggregates as A, windows as W
+            >>> query = pf.Query(W.tumbling(5), {"peak": A.max("v")}, time="t")
+            >>> cut = query.slice([{"t": 1, "v": 5}])
+            >>> len(pf.Slices.made(cut.table, cut.identity, cut.source))
+            1
+        """
         about = {
             "version": VERSION,
             "query": identity,
@@ -64,14 +92,44 @@ class Slices:
         return slices
 
     def with_table(self, table: pa.Table) -> Slices:
-        """Slices of the same query that are known to be as they were cut."""
+        """Slices of the same query with other rows, known to be as they were cut.
+
+        Args:
+            table: The rows.
+
+        Returns:
+            The slices.
+
+        Example:
+            >>> import paneflow as pf
+            >>> from paneflow import aggregates as A, windows as W
+            >>> query = pf.Query(W.tumbling(5), {"peak": A.max("v")}, time="t")
+            >>> cut = query.slice([{"t": 1, "v": 5}, {"t": 9, "v": 2}])
+            >>> len(cut.with_table(cut.table.slice(0, 1)))
+            1
+        """
         slices = copy.copy(self)
         slices.table = table.replace_schema_metadata(self.table.schema.metadata)
         slices.whole = True
         return slices
 
     def merge(self, other: Slices) -> Slices:
-        """The slices of both parts; for equal times, events of this one come first."""
+        """The slices of two parts of the data.
+
+        Args:
+            other: The slices of another part, cut by the same query. Of events at the same time,
+                those of this part come first.
+
+        Returns:
+            The slices of both.
+
+        Example:
+            >>> import paneflow as pf
+            >>> from paneflow import aggregates as A, windows as W
+            >>> query = pf.Query(W.tumbling(5), {"peak": A.max("v")}, time="t")
+            >>> query.slice([{"t": 1, "v": 5}]).merge(query.slice([{"t": 9, "v": 2}]))
+            Slices(rows: 2; windows: tumbling(5); aggregates: peak)
+        """
         if not isinstance(other, Slices):
             raise InputError(
                 f"slices can only be merged with slices, not with a {type(other).__name__}: make "
@@ -86,8 +144,20 @@ class Slices:
         merged.whole = self.whole and other.whole
         return merged
 
-    def require(self, identity: dict[str, Any], query: object) -> None:
-        """Refuse to finish another query's slices."""
+    def require(self, identity: dict[str, Any], query: Query) -> None:
+        """Refuse to finish the slices of another query.
+
+        Args:
+            identity: The query that is to finish them, as `paneflow.slicing.layout` describes it.
+            query: That query, for the error.
+
+        Example:
+            >>> import paneflow as pf
+            >>> from paneflow import aggregates as A, windows as W
+            >>> query = pf.Query(W.tumbling(5), {"peak": A.max("v")}, time="t")
+            >>> cut = query.slice([{"t": 1, "v": 5}])
+            >>> cut.require(cut.identity, query)
+        """
         check_forms("these slices hold", self.identity, identity, "cut them again")
         if self.identity != identity:
             raise InputError(
@@ -106,24 +176,25 @@ class Slices:
         return table_html("Slices", self._parts())
 
     def _parts(self) -> dict[str, list[str]]:
-        """How many slices there are, and of what."""
-        return {
+        """How many slices there are, and what they belong to."""
+        parts = {
             "rows": [f"{len(self):,}"],
             "windows": shortened(named_texts(self.identity["windows"])),
             "aggregates": shortened(self.identity["aggregates"]),
             "key": shortened(self.identity.get("key", ())),
         }
+        return {name: items for name, items in parts.items() if items}
 
 
 def check_forms(what: str, found: Any, asked: Any, advice: str) -> None:
-    """Refuse what is of the same query, but holds partials in a form of another version."""
+    """Refuse partials of the same query in the form of another version."""
     ours, theirs = asked.get(FORMS, {}), found.get(FORMS, {})
     if ours != theirs and {**asked, FORMS: 0} == {**found, FORMS: 0}:
         named = sorted(name for name in ours | theirs if ours.get(name) != theirs.get(name))
         raise InputError(
             f"{what} the partials of {', '.join(map(repr, named))} in a form that this "
-            f"paneflow does not read, because another version wrote them: {advice}, or go on with "
-            f"the paneflow that wrote them"
+            f"paneflow does not read, because another version wrote them: {advice}, or use the "
+            f"paneflow that wrote them"
         )
 
 
@@ -140,24 +211,23 @@ def _same(what: str, ours: object, theirs: object) -> None:
 
 
 def _like(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The same slices in these types: files know fewer, and hold seconds as milliseconds."""
+    """The same slices in the types of a schema: some file formats change types."""
     if table.schema.equals(schema):
         return table
     try:
         return table.cast(schema)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
         raise InputError(
-            f"slices of one query came back from where they were stored in types that do not fit "
-            f"each other ({error}): store them in a format that keeps Arrow's types, or cut both "
-            f"again"
+            f"slices of one query were stored in types that do not fit each other ({error}): store "
+            f"them in a format that keeps Arrow's types, or cut both again"
         ) from None
 
 
 def _about(metadata: dict[bytes, bytes] | None) -> tuple[dict[str, Any], pa.Schema]:
-    """The query that a table's slices are of, and the columns they were cut from."""
+    """The query that the slices of a table belong to, and the columns they were cut from."""
     if not metadata or MARK not in metadata:
         raise InputError(
-            "this table holds no slices: make them with query.slice(table), and keep the "
+            "this table does not hold slices: make them with query.slice(table), and keep the "
             "table's metadata when you store it"
         )
     try:
