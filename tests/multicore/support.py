@@ -16,7 +16,7 @@ import pyarrow as pa
 
 import paneflow as pf
 from paneflow.aggregates.values import Kind, kind_of
-from paneflow.engines.multicore.choosing import BY_NAME
+from paneflow.engines.multicore.choosing import BY_NAME, without_partial
 from paneflow.engines.multicore.contract import Batch, Rows, Strategy
 from paneflow.engines.multicore.threads import unit
 from paneflow.slicing.columns import Column, one_chunk, read_column
@@ -34,6 +34,7 @@ class Fed:
     """A table as a stream: sorted, with keys coded in the order of their first appearance."""
 
     def __init__(self, query: pf.Query, table: pa.Table) -> None:
+        query = without_partial(query)  # as a stream asks
         self.query = query
         self.table = table
         types = query.types(table.schema)
@@ -77,7 +78,7 @@ class Fed:
         labels = sorted(self.query.windows)
         moment = TimeType(schema.field("end").type)
         tables = []
-        for part in parts:
+        for part in filter(len, parts):
             columns: dict[str, Any] = {
                 "window": pa.DictionaryArray.from_arrays(pa.array(part.label), pa.array(labels)),
                 "seq": pa.array(part.seq),
@@ -111,13 +112,7 @@ class Fed:
 
 def expected(query: pf.Query, table: pa.Table) -> pa.Table:
     """The oracle's rows; a stream has no end at which `partial` could have an effect."""
-    windows = {
-        label: dataclasses.replace(window, partial=False)  # type: ignore[call-arg]
-        if getattr(window, "partial", False)
-        else window
-        for label, window in query.windows.items()
-    }
-    rows: pa.Table = query.with_windows(windows).over(table, engine="oracle")
+    rows: pa.Table = without_partial(query).over(table, engine="oracle")
     return rows
 
 
@@ -180,5 +175,5 @@ def random_pauses(seed: int) -> Callable[[int], None]:
 
 def threads() -> list[threading.Thread]:
     """The PUs' threads that run now."""
-    names = tuple(f"paneflow-{name}-" for name in TOPOLOGIES)
+    names = tuple(f"paneflow-{name}-" for name in BY_NAME)
     return [thread for thread in threading.enumerate() if thread.name.startswith(names)]

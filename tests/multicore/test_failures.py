@@ -15,6 +15,7 @@ import pytest
 
 import paneflow as pf
 from paneflow import aggregates as A, windows as W
+from paneflow.engines.multicore.choosing import BY_NAME
 from paneflow.engines.multicore.contract import Strategy
 from paneflow.engines.multicore.topologies.topology import under_way
 from tests.multicore.support import TOPOLOGIES, Fed, expected, random_pauses, run, threads
@@ -167,27 +168,27 @@ def test_a_failure_is_told_although_nothing_has_followed_it(name: str) -> None:
     assert "processing unit" in str(told[0])
 
 
-@pytest.mark.parametrize("name", TOPOLOGIES)
-def test_a_failure_is_told_to_who_goes_on_feeding(name: str) -> None:
+@pytest.mark.parametrize("name", BY_NAME)
+def test_a_failure_is_raised_where_feeding_goes_on(name: str) -> None:
     query = pf.Query(W.tumbling(10), {"a": in_lift("v")}, time="t")
     fed = Fed(query, pa.table({"t": np.arange(3000), "v": np.full(3000, 3.0)}))
-    running = TOPOLOGIES[name](query, fed.kinds, 5)
-    with pytest.raises(pf.PaneflowError, match="processing unit"):
+    running = BY_NAME[name](query, fed.kinds, 5)
+    with pytest.raises(pf.PaneflowError, match="ZeroDivisionError"):
         for batch in fed.batches(list(range(1, 3000))):
             running.feed(batch)
     running.stop()
 
 
-@pytest.mark.parametrize("name", TOPOLOGIES)
-def test_a_finished_topology_has_no_threads(name: str) -> None:
-    run(TOPOLOGIES[name], stream(), 4, [10, 20])
+@pytest.mark.parametrize("name", BY_NAME)
+def test_a_finished_strategy_has_no_threads(name: str) -> None:
+    run(BY_NAME[name], stream(), 4, [10, 20])
     assert not threads()
 
 
-@pytest.mark.parametrize("name", TOPOLOGIES)
-def test_a_topology_can_be_stopped_at_any_time_and_again(name: str) -> None:
+@pytest.mark.parametrize("name", BY_NAME)
+def test_a_strategy_can_be_stopped_at_any_time_and_again(name: str) -> None:
     fed = stream()
-    running = TOPOLOGIES[name](QUERY, fed.kinds, 4, random_pauses(1))
+    running = BY_NAME[name](QUERY, fed.kinds, 4, random_pauses(1))
     for batch in fed.batches([30, 60]):
         running.feed(batch)
     running.stop()
@@ -210,10 +211,10 @@ def test_a_dropped_topology_ends_its_threads(name: str) -> None:
     wait_until(lambda: not threads())
 
 
-@pytest.mark.parametrize("name", TOPOLOGIES)
-def test_an_idle_topology_burns_no_core(name: str) -> None:
+@pytest.mark.parametrize("name", BY_NAME)
+def test_an_idle_strategy_burns_no_core(name: str) -> None:
     fed = stream()
-    running = TOPOLOGIES[name](QUERY, fed.kinds, 6)
+    running = BY_NAME[name](QUERY, fed.kinds, 6)
     for batch in fed.batches([30]):
         running.feed(batch)
     assert comes_to_rest()

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from paneflow.aggregates.aggregate import Kinds
 from paneflow.aggregates.operator import Array
+from paneflow.errors import PaneflowError
 from paneflow.slicing.columns import Column
 
 if TYPE_CHECKING:
@@ -94,8 +95,8 @@ class Result:
 class Rows:
     """Final windows: one array for each column.
 
-    They come in any order within, but no later rows hold an earlier `end`. There may be none:
-    then only `passed` has moved.
+    Within one `Rows` they are in any order, but no later `Rows` ends before an earlier `passed`.
+    Without rows, only `passed` counts, and `results` may be empty.
     """
 
     label: Array
@@ -199,8 +200,15 @@ class Strategy(ABC):
 
     @abstractmethod
     def stop(self) -> None:
-        """End all threads at once; may be called again, and after a failure."""
+        """End all threads at once; may be called again, and after a failure.
+
+        Events, watermarks and the end are refused from then on."""
 
     @abstractmethod
     def metrics(self) -> list[UnitMetrics]:
         """What each PU has done so far."""
+
+
+def stopped(name: str) -> PaneflowError:
+    """What a strategy raises if it is given anything after `stop`."""
+    return PaneflowError(f"strategy {name!r} has been stopped: open another stream to go on")

@@ -14,7 +14,7 @@ import numpy as np
 
 from paneflow.aggregates.aggregate import Kinds
 from paneflow.engines.multicore.completeness import Completeness, no_rows
-from paneflow.engines.multicore.contract import Batch, Pauses, Rows, Strategy, UnitMetrics
+from paneflow.engines.multicore.contract import Batch, Pauses, Rows, Strategy, UnitMetrics, stopped
 from paneflow.engines.multicore.one_worker.by_events import ByEvents
 from paneflow.engines.multicore.one_worker.by_sessions import BySessions, foldable
 from paneflow.engines.multicore.one_worker.by_slices import BySlices, sliceable
@@ -113,12 +113,14 @@ class Single(Strategy):
         self._arrived = 0.0
         self._tuples = self._results = 0
         self._closed = BEFORE_ALL
+        self._stopped = False
         # A session is not closed by the moment at which it ends.
         self._at_end = not any(isinstance(w, Session) for w in query.windows.values())
         self._since: list[Batch] = []
         """What has come since the last watermark, should that go wrong."""
 
     def feed(self, batch: Batch) -> None:
+        self._check_open()
         if not len(batch):
             return
         assert isinstance(batch, Batch)
@@ -131,6 +133,7 @@ class Single(Strategy):
             self._take(batch)
 
     def advance(self, watermark: int) -> None:
+        self._check_open()
         with self._attempt(watermark):
             self._close(watermark)
         self._settle()
@@ -152,11 +155,16 @@ class Single(Strategy):
         self.advance(END_OF_STREAM)
 
     def stop(self) -> None:
+        self._stopped = True
         self._rows = []
 
     def metrics(self) -> list[UnitMetrics]:
         held = self._open.held
         return [UnitMetrics(0, tuples=self._tuples, results=self._results, depth=held)]
+
+    def _check_open(self) -> None:
+        if self._stopped:
+            raise stopped(self.name)
 
     def _take(self, events: Batch) -> None:
         self._passing.note(events)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 
-from paneflow.engines.multicore.contract import Rows, Strategy, UnitMetrics
+from paneflow.engines.multicore.contract import Rows, Strategy, UnitMetrics, stopped
 from paneflow.engines.multicore.threads.unit import Crew
 
 
@@ -20,8 +20,10 @@ class Crewed(Strategy):
             unit.thread.start()
 
     def _check_open(self) -> None:
-        """Raise what a PU has failed with."""
+        """Raise what a PU has failed with, or that the strategy has been stopped."""
         self._crew.check()
+        if self._crew.stopped:
+            raise stopped(self.name)
 
     def check(self) -> None:
         if self._crew.failure is not None:

@@ -16,7 +16,7 @@ from paneflow.engines.multicore.threads.unit import Crew, Room
 from paneflow.engines.multicore.topologies.parts.cells import Cells
 from paneflow.engines.multicore.topologies.parts.messages import Arrivals, Work
 from paneflow.engines.multicore.topologies.parts.question import Question, refusal
-from paneflow.errors import PaneflowError, UnsupportedError
+from paneflow.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from paneflow.query import Query
@@ -112,7 +112,3 @@ class Topology(Crewed):
             self._settled = True
             self._settle()
         super()._check_open()
-        if self._crew.stopped:
-            raise PaneflowError(
-                f"strategy {self.name!r} has been stopped: open another one to go on"
-            )

@@ -1,9 +1,10 @@
-"""Every topology gives the oracle's rows: any query, any batches, any number of PUs, any pauses."""
+"""Every strategy gives the oracle's rows: any query, batches, number of workers, and pauses."""
 
 from __future__ import annotations
 
 import os
 import random
+import re
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +13,7 @@ from hypothesis import given, settings, strategies as st
 
 import paneflow as pf
 from paneflow import aggregates as A, windows as W
+from paneflow.engines.multicore.choosing import BY_NAME
 from tests.multicore.support import (
     TOPOLOGIES,
     Fed,
@@ -21,13 +23,13 @@ from tests.multicore.support import (
     run,
     soon,
 )
-from tests.properties.cases import Case, affine, draw_case
+from tests.properties.cases import AGGREGATES, WINDOWS, Case, affine, draw_case
 from tests.properties.compare import assert_same_rows
 
 EXHAUSTIVE = int(os.environ.get("PANEFLOW_RANDOM_TOPOLOGIES", "2000"))
 
-WINDOWS = ("tumbling", "sliding", "count")
-AGGREGATES = (
+BY_NUMBER = ("tumbling", "sliding", "count")
+FIXED_SIZE = (
     "count",
     "sum",
     "exact_sum",
@@ -47,44 +49,65 @@ AGGREGATES = (
     "define_commutative",
     "define_ordered",
 )
+ALL_AGGREGATES = tuple(AGGREGATES)
+SERVED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    **dict.fromkeys(TOPOLOGIES, (BY_NUMBER, FIXED_SIZE)),
+    "single": (tuple(WINDOWS), ALL_AGGREGATES),
+    "active": ((*BY_NUMBER, "punctuation"), ALL_AGGREGATES),
+    "agnostic": (tuple(w for w in WINDOWS if w != "threshold"), ALL_AGGREGATES),
+}
+"""The windows and aggregates that each strategy is asked for."""
+REASONS = ("does not commute", "reads text", "runs as plain Python over times")
+"""Why a topology may refuse even some of these: mixed with time windows, or over some columns."""
 
 
-def check(r: random.Random, case: Case, name: str) -> None:
-    topology = TOPOLOGIES[name]
-    fed = Fed(case.query, case.table)
-    if topology.refuses(case.query, fed.kinds) is not None:
-        return
+def draw_served(r: random.Random, name: str, aggregates: tuple[str, ...]) -> tuple[Case, Fed]:
+    """A random query that the strategy serves; those that it refuses on the way have a reason."""
+    windows = SERVED[name][0]
+    while True:
+        case = draw_case(r, windows=windows, aggregates=aggregates)
+        fed = Fed(case.query, case.table)
+        why = BY_NAME[name].refuses(fed.query, fed.kinds)
+        if why is None:
+            return case, fed
+        assert name in TOPOLOGIES
+        assert any(reason in why for reason in REASONS), why
+        with pytest.raises(pf.UnsupportedError, match=re.escape(why)):
+            BY_NAME[name](fed.query, fed.kinds, 2)
+
+
+def check(r: random.Random, name: str, aggregates: tuple[str, ...]) -> None:
+    case, fed = draw_served(r, name, aggregates)
     cuts = [r.randint(0, len(fed)) for _ in range(r.choice([0, 2, 10, 40]))]
     pauses = random_pauses(r.randint(0, 10**6)) if r.random() < 0.4 else None
+    workers = r.randint(1, 9)
     with random_helping(r):
-        rows, _ = run(topology, fed, r.randint(1, 9), cuts, pauses, watermarks=r.random() < 0.5)
+        rows, _ = run(BY_NAME[name], fed, workers, cuts, pauses, watermarks=r.random() < 0.5)
     assert_same_rows(case.query, rows, expected(case.query, case.table))
 
 
-@pytest.mark.parametrize("name", TOPOLOGIES)
+@pytest.mark.parametrize("name", BY_NAME)
 @settings(max_examples=25)
 @given(r=st.randoms(use_true_random=False))
 def test_any_query_over_any_stream(name: str, r: random.Random) -> None:
-    check(r, draw_case(r, windows=WINDOWS, aggregates=AGGREGATES), name)
+    check(r, name, SERVED[name][1])
 
 
-@pytest.mark.parametrize("name", TOPOLOGIES)
-@pytest.mark.parametrize("aggregate", AGGREGATES)
+@pytest.mark.parametrize(
+    ("name", "aggregate"), [(name, each) for name in BY_NAME for each in SERVED[name][1]]
+)
 def test_every_aggregate(name: str, aggregate: str) -> None:
-    r = random.Random(f"{name} {aggregate}")
-    check(r, draw_case(r, windows=WINDOWS, aggregates=(aggregate,)), name)
+    check(random.Random(f"{name} {aggregate}"), name, (aggregate,))
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("name", TOPOLOGIES)
+@pytest.mark.parametrize("name", BY_NAME)
 def test_many_random_streams(name: str) -> None:
     for seed in range(EXHAUSTIVE):
-        r = random.Random(seed)
-        case = draw_case(r, windows=WINDOWS, aggregates=AGGREGATES)
         try:
-            check(r, case, name)
+            check(random.Random(seed), name, SERVED[name][1])
         except Exception as error:
-            raise AssertionError(f"seed {seed}: {case!r}") from error
+            raise AssertionError(f"seed {seed}") from error
 
 
 @pytest.mark.parametrize("name", TOPOLOGIES)
@@ -113,7 +136,7 @@ def test_float_sums_are_the_same_to_the_bit_for_any_number_of_units(name: str) -
         assert rows.to_pylist() == several[0].to_pylist()
 
 
-@pytest.mark.parametrize("name", TOPOLOGIES)
+@pytest.mark.parametrize("name", BY_NAME)
 @pytest.mark.parametrize("seed", range(4))
 def test_windows_of_many_panes(name: str, seed: int) -> None:
     random_ = np.random.default_rng(seed)
@@ -132,44 +155,53 @@ def test_windows_of_many_panes(name: str, seed: int) -> None:
     query = pf.Query(windows[seed], aggregates, key="k", time="t")
     workers = int(random_.integers(1, 9))
     cuts = [int(c) for c in random_.integers(0, n, 8)]
-    rows, _ = run(TOPOLOGIES[name], Fed(query, table), workers, cuts, watermarks=seed % 2 == 0)
+    rows, _ = run(BY_NAME[name], Fed(query, table), workers, cuts, watermarks=seed % 2 == 0)
     assert_same_rows(query, rows, expected(query, table))
 
 
-@pytest.mark.parametrize("name", TOPOLOGIES)
+@pytest.mark.parametrize("name", BY_NAME)
 def test_many_more_units_than_cores(name: str) -> None:
     n = 300
     table = pa.table({"t": np.arange(n) // 3, "k": np.arange(n) % 5, "v": np.arange(n)})
     query = pf.Query([W.sliding(12, 2), W.count(7, 3)], {"sum": A.sum("v")}, key="k", time="t")
-    rows, running = run(TOPOLOGIES[name], Fed(query, table), 40, list(range(1, n, 2)))
+    rows, running = run(BY_NAME[name], Fed(query, table), 40, list(range(1, n, 2)))
     assert_same_rows(query, rows, expected(query, table))
-    assert len(running.metrics()) == 40
+    assert len(running.metrics()) == (1 if name == "single" else 40)
 
 
-@pytest.mark.parametrize("name", TOPOLOGIES)
+@pytest.mark.parametrize("name", BY_NAME)
 def test_an_empty_stream_has_no_rows(name: str) -> None:
     table = pa.table({"t": pa.array([], pa.int64()), "v": pa.array([], pa.float64())})
     query = pf.Query([W.sliding(6, 2), W.count(3)], {"sum": A.sum("v")}, time="t")
-    rows, _ = run(TOPOLOGIES[name], Fed(query, table), 3, [])
+    rows, _ = run(BY_NAME[name], Fed(query, table), 3, [])
     assert rows.num_rows == 0
 
 
-@pytest.mark.parametrize("name", TOPOLOGIES)
+@pytest.mark.parametrize("name", BY_NAME)
+def test_batches_without_events_change_nothing(name: str) -> None:
+    table = pa.table({"t": [0, 1, 5], "v": [1, 2, 4]})
+    query = pf.Query([W.tumbling(4), W.count(2)], {"sum": A.sum("v")}, time="t")
+    cuts = [0, 0, 1, 1, 1, 3, 3]
+    rows, _ = run(BY_NAME[name], Fed(query, table), 3, cuts, watermarks=True)
+    assert_same_rows(query, rows, expected(query, table))
+
+
+@pytest.mark.parametrize("name", BY_NAME)
 def test_times_may_jump_far(name: str) -> None:
     far = 10**15
     times = [0, 1, far, far + 1, far + 50, far + 51, 4 * far]
     table = pa.table({"t": times, "v": [1, 2, 4, 8, 16, 32, 64]})
     query = pf.Query(W.sliding(10, 3, offset=-1), {"sum": A.sum("v")}, time="t")
-    rows, _ = run(TOPOLOGIES[name], Fed(query, table), 4, [1, 2, 3, 5, 6], watermarks=True)
+    rows, _ = run(BY_NAME[name], Fed(query, table), 4, [1, 2, 3, 5, 6], watermarks=True)
     assert_same_rows(query, rows, expected(query, table))
 
 
-@pytest.mark.parametrize("name", TOPOLOGIES)
+@pytest.mark.parametrize("name", BY_NAME)
 def test_a_watermark_makes_rows_final_without_further_events(name: str) -> None:
     table = pa.table({"t": [0, 1, 5], "v": [1, 2, 4]})
     query = pf.Query(W.tumbling(4), {"sum": A.sum("v")}, time="t")
     fed = Fed(query, table)
-    running = TOPOLOGIES[name](query, fed.kinds, 3)
+    running = BY_NAME[name](query, fed.kinds, 3)
     try:
         for batch in fed.batches([1, 2]):
             running.feed(batch)
@@ -180,12 +212,12 @@ def test_a_watermark_makes_rows_final_without_further_events(name: str) -> None:
     assert fed.rows(parts)["sum"].to_pylist() == [3, 4]
 
 
-@pytest.mark.parametrize("name", TOPOLOGIES)
+@pytest.mark.parametrize("name", BY_NAME)
 def test_what_a_batch_ends_comes_with_the_watermark_of_that_batch(name: str) -> None:
     table = pa.table({"t": [0, 1, 9], "v": [1, 2, 4]})
     query = pf.Query([W.tumbling(4), W.count(3)], {"sum": A.sum("v")}, time="t")
     fed = Fed(query, table)
-    running = TOPOLOGIES[name](query, fed.kinds, 5)
+    running = BY_NAME[name](query, fed.kinds, 5)
     try:
         for batch in fed.batches([]):
             running.feed(batch)
@@ -196,7 +228,7 @@ def test_what_a_batch_ends_comes_with_the_watermark_of_that_batch(name: str) -> 
     assert fed.rows(parts)["sum"].to_pylist() == [3, 7]
 
 
-@pytest.mark.parametrize("name", TOPOLOGIES)
+@pytest.mark.parametrize("name", BY_NAME)
 def test_units_that_meet_a_new_function_at_the_same_time(name: str) -> None:
     doubled = A.define(
         lift=lambda x: (x, 2 * x),
@@ -208,7 +240,7 @@ def test_units_that_meet_a_new_function_at_the_same_time(name: str) -> None:
     n = 400
     table = pa.table({"t": np.arange(n) // 8, "k": np.arange(n) % 50, "v": np.arange(n)})
     query = pf.Query([W.tumbling(5), W.sliding(9, 3)], {"d": doubled("v")}, key="k", time="t")
-    rows, _ = run(TOPOLOGIES[name], Fed(query, table), 9, list(range(0, n, 20)))
+    rows, _ = run(BY_NAME[name], Fed(query, table), 9, list(range(0, n, 20)))
     assert_same_rows(query, rows, expected(query, table))
 
 
