@@ -101,5 +101,5 @@ def test_a_newer_format_is_refused() -> None:
     }
     with pytest.raises(pf.InputError, match="format version 2"):
         pf.Slices(slices.replace_schema_metadata(metadata))
-    with pytest.raises(pf.InputError, match="no slices"):
+    with pytest.raises(pf.InputError, match="does not hold slices"):
         pf.Slices(table)
