@@ -176,6 +176,7 @@ def test_a_failure_is_raised_where_feeding_goes_on(name: str) -> None:
     with pytest.raises(pf.PaneflowError, match="ZeroDivisionError"):
         for batch in fed.batches(list(range(1, 3000))):
             running.feed(batch)
+            running.advance(int(batch.t[-1]))
     running.stop()
 
 
