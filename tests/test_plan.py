@@ -151,12 +151,13 @@ def mergers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the algorithms that were set to work."""
     used: list[str] = []
 
-    def spied(name: str, merger: type[Any]) -> Any:
-        def make(*arguments: Any) -> Any:
-            used.append(name)
-            return merger(*arguments)
+    def spied(name: str, merger: type[Any]) -> type[Any]:
+        class Spied(merger):  # type: ignore[misc]
+            def __init__(self, *arguments: Any) -> None:
+                used.append(name)
+                super().__init__(*arguments)
 
-        return make
+        return Spied
 
     for name, merger in list(MERGERS.items()):
         monkeypatch.setitem(MERGERS, name, spied(name, merger))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -12,14 +11,15 @@ import pyarrow as pa
 
 from paneflow._faces import named_texts, shortened, table_html
 from paneflow.aggregates.aggregate import Aggregate
+from paneflow.engines import oracle, table as table_engine
+from paneflow.engines.live.stream_options import StreamOptions
 from paneflow.errors import InputError, QueryError
 from paneflow.names import is_name
 from paneflow.planning import Plan, plan
-from paneflow.slicing.checking import whole
+from paneflow.planning.merge_choice import check_merge
 from paneflow.slicing.columns import require_columns
 from paneflow.slicing.durations import check_durations
 from paneflow.slicing.keys import check_key_type
-from paneflow.slicing.layout import check_cuttable, identity_of
 from paneflow.slicing.slices import Slices
 from paneflow.slicing.times import time_type
 from paneflow.slicing.window_columns import check_window_columns
@@ -151,8 +151,17 @@ class Query:
                     f"engine={engine!r} cannot answer over a Spark DataFrame: leave engine at "
                     f"'auto', or pass df.toArrow()"
                 )
-            spark = importlib.import_module("paneflow.engines.spark")
-            return spark.over(self, table, merge=merge, max_rows=limit, **stream)
+            from paneflow.engines import spark  # needs PySpark, an optional dependency
+
+            if table.isStreaming:
+                options = StreamOptions.of(max_ahead, emit, late, idle, limit)
+                return spark.answer_stream(self, table, merge, options)
+            if stream:
+                raise QueryError(
+                    f"{', '.join(stream)} is for streams, and this DataFrame is finite: leave it "
+                    f"out"
+                )
+            return spark.answer(self, table, merge=merge, max_rows=limit)
         if stream:
             raise QueryError(
                 f"{', '.join(stream)} is for streaming Spark DataFrames, not for a "
@@ -162,10 +171,10 @@ class Query:
             return []
         arrow, back = to_arrow(table, self.columns)
         self.check(arrow.schema)
-        chosen = self._plan(arrow.schema, engine, merge)
-        run = importlib.import_module(f"paneflow.engines.{chosen.engine}").answer
-        plan_ = () if chosen.engine == "oracle" else (chosen,)
-        return back(run(self, arrow, *plan_, max_rows=limit, stacklevel=2), self._origins())
+        chosen = oracle if _engine(engine) == "oracle" else table_engine
+        check_merge(merge)
+        rows = chosen.answer(self, arrow, merge=merge, max_rows=limit, stacklevel=2)
+        return back(rows, self._origins())
 
     def open(
         self,
@@ -197,11 +206,9 @@ class Query:
             ...     [total for rows in stream.results() for total in rows["sum"].to_pylist()]
             [12, 2]
         """
-        multicore = importlib.import_module("paneflow.engines.multicore.stream")
-        stream: Stream = multicore.Stream(
-            self, workers, strategy, sources, max_rows=check_limit(max_rows)
-        )
-        return stream
+        from paneflow.engines.multicore.stream import Stream  # tables do without threads
+
+        return Stream(self, workers, strategy, sources, max_rows=check_limit(max_rows))
 
     def write_stream(
         self,
@@ -248,14 +255,19 @@ class Query:
                 f"write_stream needs a streaming Spark DataFrame, not a {type(frame).__name__}: "
                 f"read it with spark.readStream, or use query.over for finite tables"
             )
-        spark = importlib.import_module("paneflow.engines.spark")
-        options = {
-            "max_ahead": max_ahead,
-            "late": late,
-            "idle": idle,
-            "max_rows": check_limit(max_rows),
-        }
-        return spark.write_stream(self, frame, sink, checkpoint, **options, **trigger)
+        from paneflow.engines import spark  # needs PySpark, an optional dependency
+
+        return spark.write_stream(
+            self,
+            frame,
+            sink,
+            checkpoint,
+            trigger,
+            max_ahead=max_ahead,
+            late=late,
+            idle=idle,
+            max_rows=check_limit(max_rows),
+        )
 
     def slice(self, table: Any) -> Slices:
         """Cut a table into slices: the query's partial results, to store and to merge with others.
@@ -276,8 +288,7 @@ class Query:
         """
         arrow, _ = to_arrow(table, self.columns)
         self.check(arrow.schema)
-        made: Slices = importlib.import_module("paneflow.engines.table").cut(self, arrow)
-        return made
+        return table_engine.cut(self, arrow)
 
     def finish(
         self,
@@ -314,16 +325,9 @@ class Query:
             raise InputError(
                 f"finish needs slices, not a {type(slices).__name__}: make them with query.slice"
             )
-        check_cuttable(self)
-        slices.require(identity_of(self), self)
-        self.check(slices.source)
-        chosen = self._plan(slices.source, "table", merge)
         ends_in = tick(after, "after"), tick(until, "until")
-        if not slices.whole:
-            slices = whole(self, slices, self.slice(slices.source.empty_table()).table.schema)
-        engine = importlib.import_module("paneflow.engines.table")
-        rows: pa.Table = engine.finish(self, slices, chosen, check_limit(max_rows), ends_in)
-        return rows
+        limit = check_limit(max_rows)
+        return table_engine.finish(self, slices, merge=merge, ends_in=ends_in, max_rows=limit)
 
     def explain(self, table: Any = None, *, engine: str = "auto", merge: str = "auto") -> Plan:
         """Explain how the query would be answered, and why.
@@ -353,17 +357,15 @@ class Query:
 finely, FlatFAT where it has few, long windows
         """
         if is_spark(table):
-            made: Plan = importlib.import_module("paneflow.engines.spark").explain(
-                self, table, merge
-            )
-            return made
+            from paneflow.engines import spark  # needs PySpark, an optional dependency
+
+            return spark.explain(self, table, merge)
         if table is None:
             return self._plan(None, engine, merge)
         arrow, _ = to_arrow(table, self.columns)
         self.check(arrow.schema)
         chosen = self._plan(arrow.schema, engine, merge)
-        counted = importlib.import_module("paneflow.engines.table").count(self, arrow)
-        return replace(chosen, rows=counted)
+        return replace(chosen, rows=table_engine.count(self, arrow))
 
     def with_key(self, key: Iterable[str]) -> Query:
         """The same query with another key.
@@ -504,10 +506,7 @@ has 't': name an existing column
         return pa.schema([("window", label), *keys, *own, *results])
 
     def _plan(self, schema: pa.Schema | None, engine: str, merge: str) -> Plan:
-        if not isinstance(engine, str) or engine not in ("auto", *ENGINES):
-            raise QueryError(f"engine={engine!r} is not known: choose 'auto', 'table' or 'oracle'")
-        chosen = "table" if engine == "auto" else engine
-        return plan(self.windows, self.aggregates, schema, chosen, merge)
+        return plan(self.windows, self.aggregates, schema, _engine(engine), merge)
 
     def __repr__(self) -> str:
         shown = (f"{name}: {', '.join(shortened(items))}" for name, items in self._parts().items())
@@ -526,6 +525,13 @@ has 't': name an existing column
             "lateness": (str(self.lateness),) if self.lateness.value else (),
         }
         return {name: items for name, items in parts.items() if items}
+
+
+def _engine(name: str) -> str:
+    """The engine that answers over a table in this process."""
+    if not isinstance(name, str) or name not in ("auto", *ENGINES):
+        raise QueryError(f"engine={name!r} is not known: choose 'auto', 'table' or 'oracle'")
+    return "table" if name == "auto" else name
 
 
 def _require_schema(schema: object) -> None:

@@ -34,6 +34,11 @@ class Merger(Protocol):
 
     def __init__(self, operator: Operator, partials: Partials) -> None: ...
 
+    @classmethod
+    def check(cls, operator: Operator) -> None:
+        """Refuse an operator whose combine breaks the law that the algorithm rests on."""
+        return None  # most rest on no law but associativity
+
     def merge(self, lo: Array, hi: Array) -> Partials:
         """The partials lo <= i < hi of each window, combined in order."""
         ...
@@ -205,8 +210,13 @@ class FifoMerger:
 
     algorithm: ClassVar[Algorithm]
 
+    @classmethod
+    def check(cls, operator: Operator) -> None:
+        """Refuse an operator that breaks the algorithm's law."""
+        cls.algorithm.check(operator)
+
     def __init__(self, operator: Operator, partials: Partials) -> None:
-        self.algorithm.check(operator)
+        self.check(operator)
         self._operator = operator
         self._partials = partials
         self._kernel = kernel(operator, "merge", MergeLoop(self.algorithm), self.algorithm.helpers)

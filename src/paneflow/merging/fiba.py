@@ -31,6 +31,7 @@ from paneflow.merging import _fiba_tree as layout
 from paneflow.merging._fiba_bulk import cut, pour
 from paneflow.merging._fiba_check import check
 from paneflow.merging._fiba_tree import state, weave
+from paneflow.merging.contract import Merger
 
 
 class Fiba:
@@ -168,7 +169,7 @@ class Fiba:
         self.tree, self.store = tree, store
 
 
-class FibaMerger:
+class FibaMerger(Merger):
     """The columnar face: positions are times, so a window is a range of them."""
 
     name: ClassVar[str] = "fiba"

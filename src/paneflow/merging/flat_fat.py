@@ -25,7 +25,7 @@ from typing import ClassVar
 
 from paneflow.aggregates.kernels import Shape, kernel
 from paneflow.aggregates.operator import Array, Operator, Partials
-from paneflow.merging.contract import Algorithm
+from paneflow.merging.contract import Algorithm, Merger
 
 OLD, NEW, SETTLED = 2, 3, 4
 """Counters: where the last lap began, where this one did, and the position up to which its last
@@ -187,7 +187,7 @@ def query_loop(shape: Shape) -> str:
         """
 
 
-class FlatFat:
+class FlatFat(Merger):
     """Merges by a tree, in logarithmic time per window of any length.
 
     Blocks of slices are cumulated from both sides, so that only whole blocks need the tree.

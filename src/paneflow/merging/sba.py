@@ -22,7 +22,7 @@ import numpy as np
 
 from paneflow.aggregates.kernels import Shape, kernel
 from paneflow.aggregates.operator import Array, Operator, Partials
-from paneflow.merging.contract import Algorithm
+from paneflow.merging.contract import Algorithm, Merger
 from paneflow.merging.lanes import lanes_of, slide_in_lanes
 from paneflow.merging.spare import empty
 
@@ -217,7 +217,7 @@ def slide_loop(shape: Shape) -> str:
         """
 
 
-class Sba:
+class Sba(Merger):
     """Merges by boundaries, in amortised constant time per window."""
 
     name: ClassVar[str] = "sba"

@@ -123,6 +123,11 @@ class SlickDeque:
 
     name: ClassVar[str] = "slick_deque"
 
+    @classmethod
+    def check(cls, operator: Operator) -> None:
+        """Refuse an operator that is neither selective nor invertible."""
+        selects(operator)
+
     def __init__(self, operator: Operator, partials: Partials) -> None:
         half = _NonInv if selects(operator) else _Inv
         self._merger: FifoMerger = half(operator, partials)

@@ -31,6 +31,7 @@ from paneflow.engines.live.keyed_events import (
     over_of,
 )
 from paneflow.engines.live.replayed_steps import Replay, still_wanted
+from paneflow.engines.table import answer
 from paneflow.slicing.arranged import Arranged
 from paneflow.slicing.bounds import find_ranges
 from paneflow.slicing.bounds.ranges import Ranges
@@ -196,7 +197,7 @@ class LiveEvents:
         """The rows of one window that are not final, and may have changed."""
         _, numbered, emitted = known.marks[k]
         seen = known.seen_by(k, known.wanted_by(k, window))
-        rows = query.over(seen, max_rows=self._max_rows)
+        rows = answer(query, seen, max_rows=self._max_rows)
         code = known.codes_of(rows)
         end = rows.column("end").cast(pa.int64()).to_numpy()
         if isinstance(window, Session | SlideByTime | Sliding):
@@ -227,7 +228,7 @@ class LiveEvents:
         _, numbered, emitted = known.marks[k]
         chosen = (known.t <= watermark) & known.wanted_by(k, window)
         events = known.seen_by(k, chosen)
-        rows = query.over(events, max_rows=self._max_rows)
+        rows = answer(query, events, max_rows=self._max_rows)
         code = known.codes_of(rows)
         if isinstance(window, Session | SlideByTime | Sliding):
             end = rows.column("end").cast(pa.int64()).to_numpy()

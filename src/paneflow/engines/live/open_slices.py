@@ -16,6 +16,8 @@ import pyarrow.compute as pc
 
 from paneflow.aggregates.operator import Array
 from paneflow.engines.live.closed import NEVER, ended_sessions, last_ends, missed_by_time
+from paneflow.engines.table import finish
+from paneflow.slicing.bounds.ranges import Ends
 from paneflow.slicing.keys import encode_keys
 from paneflow.slicing.layout import slicings
 from paneflow.slicing.slices import LAST, ROWS, SLICING, START, TIME_SLICES, Slices
@@ -51,7 +53,7 @@ class Live:
         self, held: pa.Table, fresh: pa.Table, before: int | None, watermark: int | None
     ) -> Advance:
         """Take fresh slices, and move the watermark from `before`."""
-        empty = self._query.finish(self._slices(held.slice(0, 0)))
+        empty = self._query.result_schema(self._own.source).empty_table()
         late = []
         if before is not None and self._sliding:
             fresh, missed = self._in_time(fresh, before)
@@ -96,10 +98,8 @@ class Live:
         """The rows, as they stand, of open windows that a batch's slices have changed."""
         fresh = fresh if watermark is None else self.still_open(fresh, watermark)
         if fresh.num_rows == 0:
-            return self._query.finish(self._slices(kept.slice(0, 0)))
-        rows = self._unnumbered(
-            self._query.finish(self._slices(kept), after=watermark, max_rows=self._max_rows)
-        )
+            return self._query.result_schema(self._own.source).empty_table()
+        rows = self._unnumbered(self._rows(kept, (watermark, None)))
         changed = np.zeros(rows.num_rows, np.bool_)
         for slicing, windows in slicings(self._query.windows).items():
             of_rows = np.logical_or.reduce([_equal(rows, "window", label) for label in windows])
@@ -133,8 +133,10 @@ class Live:
             over |= closed
         return slices.filter(pa.array(~over)) if over.any() else slices
 
-    def _slices(self, table: pa.Table) -> Slices:
-        return self._own.with_table(table)
+    def _rows(self, slices: pa.Table, ends_in: Ends) -> pa.Table:
+        """What slices amount to; of sliding windows those that end in a span."""
+        mine = self._own.with_table(slices)
+        return finish(self._query, mine, ends_in=ends_in, max_rows=self._max_rows)
 
     def _in_time(self, fresh: pa.Table, before: int) -> tuple[pa.Table, int]:
         """Fresh slices with an open window, and how many events have none."""
@@ -179,12 +181,7 @@ class Live:
     def _closing(self, slices: pa.Table, before: int | None, watermark: int) -> pa.Table:
         """The rows of windows that close between two watermarks."""
         needed = _ticks(slices, START) < watermark
-        rows = self._query.finish(
-            self._slices(slices.filter(pa.array(needed))),
-            after=before,
-            until=watermark,
-            max_rows=self._max_rows,
-        )
+        rows = self._rows(slices.filter(pa.array(needed)), (before, watermark))
         if not self._sessions:
             return rows
         open_ = self._of_sessions(rows) & (_ticks(rows, "end") >= watermark)

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from paneflow.aggregates.operator import Array
+from paneflow.engines import table
 from paneflow.engines.live.closed import horizon
 from paneflow.engines.live.open_events import LiveEvents
 from paneflow.engines.live.open_slices import Live
@@ -54,7 +55,7 @@ class OpenWindows:
         self.sliced = query.with_windows(sliced) if sliced else None
         self.layout = pa.schema([])
         if self.sliced is not None:
-            self.layout = self.sliced.slice(source.empty_table()).table.schema
+            self.layout = table.layout_of(self.sliced, source)
             self._live = Live(self.sliced, self.layout, max_rows)
         self._live_events = LiveEvents(query.with_windows(others), max_rows) if others else None
 
@@ -67,7 +68,7 @@ class OpenWindows:
         """What is to be sent of a batch's events."""
         if self.needs_events or self.sliced is None:
             return events
-        return self.sliced.slice(events).table
+        return table.cut(self.sliced, events).table
 
     def received(self, sent: list[pa.Table]) -> tuple[pa.Table, pa.Table]:
         """The slices and the events that come of what was sent."""
@@ -77,7 +78,7 @@ class OpenWindows:
         events = pa.concat_tables([events, *sent])
         slices = self.layout.empty_table()
         if self.sliced is not None and events.num_rows:
-            slices = self.sliced.slice(events).table
+            slices = table.cut(self.sliced, events).table
         return slices, events
 
     def still_open(self, slices: pa.Table, watermark: int | None) -> pa.Table:

@@ -15,14 +15,24 @@ from paneflow.engines.oracle import aggregates
 from paneflow.engines.oracle.events import Events, array, order, read
 from paneflow.engines.oracle.windows import windows_of
 from paneflow.windows import Sliding, Window
-from paneflow.windows.many_rows import RowCount, check_rows, warn_of_many
+from paneflow.windows.many_rows import MAX_ROWS, RowCount, check_rows, warn_of_many
 
 if TYPE_CHECKING:
     from paneflow.query import Query
 
 
-def answer(query: Query, table: pa.Table, max_rows: int | None, stacklevel: int) -> pa.Table:
-    """The rows of a query over a finite table, ordered by (end, window, seq, key)."""
+def answer(
+    query: Query,
+    table: pa.Table,
+    *,
+    merge: str = "auto",
+    max_rows: int | None = MAX_ROWS,
+    stacklevel: int | None = None,
+) -> pa.Table:
+    """The rows of a query over a finite table, ordered by (end, window, seq, key).
+
+    `merge` has no effect: nothing is merged.
+    """
     needed = {name for window in query.windows.values() for name in window.columns}
     needed |= {name for aggregate in query.aggregates.values() for name in aggregate.columns}
     events = read(table, query.key, query.time, needed)
@@ -30,7 +40,8 @@ def answer(query: Query, table: pa.Table, max_rows: int | None, stacklevel: int)
         count = _count(query, events)
         check_rows(count, query.windows, max_rows)
         span = max(events.times) - min(events.times)
-        warn_of_many(count, query.windows, span, stacklevel + 1)
+        if stacklevel is not None:
+            warn_of_many(count, query.windows, span, stacklevel + 1)
     rows: list[tuple[Any, ...]] = []
     for of_key in events.of_keys():
         key = events.keys[of_key[0]]

@@ -17,31 +17,41 @@ from paneflow.engines.spark import batch, streaming
 from paneflow.engines.spark.explaining import explain
 from paneflow.engines.spark.frames import source_schema
 from paneflow.engines.spark.sink import write_stream
-from paneflow.errors import QueryError, UnsupportedError
+from paneflow.engines.table import check_laws
+from paneflow.errors import UnsupportedError
 from paneflow.windows.many_rows import MAX_ROWS
 
 if TYPE_CHECKING:
     from paneflow.query import Query
 
 
-def over(
-    query: Query, frame: Any, merge: str = "auto", max_rows: int | None = MAX_ROWS, **stream: Any
+def answer(
+    query: Query,
+    frame: Any,
+    *,
+    merge: str = "auto",
+    max_rows: int | None = MAX_ROWS,
+    stacklevel: int | None = None,
 ) -> Any:
-    """The rows of a query over a frame, as a frame; `stream` are the options of `StreamOptions`."""
+    """The rows of a query over a finite frame, as a frame.
+
+    `stacklevel` has no effect: how many rows there will be is not known here, so nobody is warned.
+    """
     source = source_schema(query, frame)
-    query.over(source.empty_table(), merge=merge)  # refuses a merge whose law an aggregate breaks
-    if frame.isStreaming:
-        if merge != "auto":
-            raise UnsupportedError(
-                f"merge={merge!r} was asked for over a stream, where slices are merged as suits "
-                f"each batch: leave merge at 'auto'"
-            )
-        return streaming.over(query, frame, source, StreamOptions.of(**stream, max_rows=max_rows))
-    if stream:
-        raise QueryError(
-            f"{', '.join(stream)} is for streams, and this DataFrame is finite: leave it out"
-        )
+    check_laws(query, source, merge)
     return batch.over(query, frame, source, merge, max_rows)
 
 
-__all__ = ["explain", "over", "write_stream"]
+def answer_stream(query: Query, frame: Any, merge: str, options: StreamOptions) -> Any:
+    """The rows of a query over an unbounded frame, as a frame."""
+    source = source_schema(query, frame)
+    check_laws(query, source, merge)
+    if merge != "auto":
+        raise UnsupportedError(
+            f"merge={merge!r} was asked for over a stream, where slices are merged as suits "
+            f"each batch: leave merge at 'auto'"
+        )
+    return streaming.over(query, frame, source, options)
+
+
+__all__ = ["answer", "answer_stream", "explain", "write_stream"]

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from paneflow.engines import table
 from paneflow.engines.spark import positions
 from paneflow.engines.spark.blocks import BLOCK, Blocks
 from paneflow.engines.spark.frames import batches_of, chosen, rows_schema, spark_schema, table_of
@@ -52,7 +53,7 @@ def over(query: Query, frame: Any, source: pa.Schema, merge: str, max_rows: int 
     if blocks is not None:
         inner = query.with_key((*query.key, BLOCK))
         wider = source.append(pa.field(BLOCK, pa.int64()))
-    layout = inner.slice(wider.empty_table()).table.schema
+    layout = table.layout_of(inner, wider)
     finish = Finish(inner, layout, schema, merge, blocks, max_rows)
     further = {} if blocks is None else {f"key:{BLOCK}": blocks.column()}
     native = slices_natively(query, frame, source, layout, further)
@@ -87,8 +88,8 @@ class Finish:
         for number, (after, until) in enumerate(
             spans(self.query, marked.table, self.max_rows, ROWS_PER_CALL)
         ):
-            rows = self.query.finish(
-                marked, merge=self.merge, after=after, until=until, max_rows=None
+            rows = table.finish(
+                self.query, marked, merge=self.merge, ends_in=(after, until), max_rows=None
             )
             if number:
                 rows = without_sessions(self.query, rows)  # they came with the first
@@ -105,7 +106,7 @@ class _Answer:
     max_rows: int | None
 
     def __call__(self, events: pa.Table) -> Iterator[pa.Table]:
-        yield self.query.over(events, merge=self.merge, max_rows=self.max_rows)
+        yield table.answer(self.query, events, merge=self.merge, max_rows=self.max_rows)
 
 
 @dataclass(frozen=True)

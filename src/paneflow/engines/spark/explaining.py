@@ -12,6 +12,7 @@ from paneflow.engines.spark.frames import rows_schema, source_schema
 from paneflow.engines.spark.native import slices_natively
 from paneflow.engines.spark.native_rows import rows_natively
 from paneflow.engines.spark.positions import has_only_counts
+from paneflow.engines.table import layout_of
 from paneflow.planning import Plan, plan
 from paneflow.slicing.layout import not_sliceable
 
@@ -35,7 +36,7 @@ def _of_batch(query: Query, frame: Any, source: pa.Schema) -> str:
         return f"events are brought together by key: {refused}"
     if rows_natively(query, frame, source, rows_schema(query, source)) is not None:
         return "Spark alone answers: windows do not overlap, and it has every aggregate"
-    layout = query.slice(source.empty_table()).table.schema
+    layout = layout_of(query, source)
     if slices_natively(query, frame, source, layout, {}) is not None:
         return "Spark cuts the slices: it has every aggregate; only slices cross into Python"
     return (

@@ -19,6 +19,7 @@ from paneflow.engines.spark.packing import (
     shards_of,
     unpack,
 )
+from paneflow.engines.table import cut
 from paneflow.slicing.slices import ROWS
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class SliceParcels(_Parcels):
         query = self.query
         if self.blocks is not None:
             query = query.with_key(query.key[:-1])
-        slices = query.slice(events).table
+        slices = cut(query, events).table
         if self.blocks is not None:
             slices = self.blocks.deal(slices)
         keys = tuple(f"key:{name}" for name in self.query.key)

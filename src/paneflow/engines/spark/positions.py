@@ -26,6 +26,7 @@ import pyarrow as pa
 
 from paneflow.engines.spark.frames import batches_of, chosen, spark_schema, table_of
 from paneflow.engines.spark.packing import from_bytes, shards_of, to_bytes
+from paneflow.engines.table import answer
 from paneflow.slicing.keys import encode_keys
 from paneflow.windows import Count
 
@@ -107,7 +108,7 @@ class _Ranges:
         if last > 0:
             edges.append(events.slice(last))
         if last > first:
-            inner = self.query.over(events.slice(first, last - first), merge=self.merge)
+            inner = answer(self.query, events.slice(first, last - first), merge=self.merge)
             yield _batch([(mine, None, mine, 0, 0, None, to_bytes(inner))])
         for edge in edges:
             key = repr(edge.slice(0, 1).select(list(self.query.key)).to_pylist()).encode()
@@ -195,7 +196,7 @@ class _Blocks:
         end = start + events.num_rows
         earliest = -(-start // window.slide)
         query = self.query.with_windows({label: window})
-        rows = query.over(events.slice(earliest * window.slide - start), merge=self.merge)
+        rows = answer(query, events.slice(earliest * window.slide - start), merge=self.merge)
         seq = rows.column("seq").to_numpy() + earliest
         begins = seq * window.slide
         # Of windows that the events do not fill only the first may come; others began before it.

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,12 +45,12 @@ def write_stream(
     frame: Any,
     sink: Any,
     checkpoint: Any,
+    trigger: Mapping[str, Any],
     *,
     max_ahead: DurationLike | None,
     late: Any,
     idle: DurationLike | None,
     max_rows: int | None,
-    **trigger: Any,
 ) -> Any:
     """Start the stream; `trigger` is what Spark's `trigger` takes. Gives Spark's query."""
     source = source_schema(query, frame)

@@ -59,6 +59,11 @@ def cut(query: Query, table: pa.Table) -> Slices:
     return Slices.made(pa.concat_tables(blocks), identity_of(query), source)
 
 
+def layout_of(query: Query, source: pa.Schema) -> pa.Schema:
+    """The columns of the slices that a query cuts of a table with some columns."""
+    return cut(query, source.empty_table()).table.schema
+
+
 def _begins(windows: dict[str, Window], part: Part, arranged: Arranged) -> tuple[Array, Array]:
     """Where slices begin among the events, and the time that stands for each."""
     (first, *_) = windows.values()
