@@ -182,6 +182,7 @@ class Query:
         strategy: str = "auto",
         sources: int = 1,
         *,
+        late: bool = False,
         max_rows: int | None = MAX_ROWS,
     ) -> Stream:
         """Open a live stream that is answered by threads in this process.
@@ -190,6 +191,8 @@ class Query:
             workers: How many threads share the work.
             strategy: How they share it (docs/streams-in-process.md, docs/multicore.md).
             sources: How many streams of events are merged into one order.
+            late: Return the events that came too late, by `stream.late()`, and not only their
+                number.
             max_rows: The stream fails, and says why, if more rows than this would become final with
                 a single event or at its end; None is no limit.
 
@@ -208,7 +211,8 @@ class Query:
         """
         from paneflow.engines.multicore.stream import Stream  # tables do without threads
 
-        return Stream(self, workers, strategy, sources, max_rows=check_limit(max_rows))
+        options = StreamOptions.of(late=late, max_rows=check_limit(max_rows))
+        return Stream(self, workers, strategy, sources, options=options)
 
     def write_stream(
         self,

@@ -66,7 +66,8 @@ class Model:
 
     query: pf.Query
     sources: int
-    late: int = 0
+    late: list[Row] = field(default_factory=list)
+    """The events that found none of their windows open, in the order in which they came."""
     given: list[Given] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -117,7 +118,8 @@ class Model:
                     self._placed.setdefault(label, []).append(event)
                     joined += 1
                 would_join += 1
-        self.late += joined == 0 and would_join > 0
+        if joined == 0 and would_join > 0:
+            self.late.append(values)
 
     def _join_session(self, label: str, window: Session, event: Any) -> bool:
         t, gap = event[0], window.gap.value

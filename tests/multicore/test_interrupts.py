@@ -136,16 +136,16 @@ def test_rows_that_a_reader_was_about_to_get_are_given_again(raised: None) -> No
         stream.push(pa.table({"t": range(100), "v": [1] * 100}))
         stream.finish()
         assert stream._core is not None
-        read = stream._core.read
+        read = stream._core.results.read
 
         def interrupted(wait: float, into: list[pa.Table]) -> None:
             read(wait, into)
             interrupt()
 
-        stream._core.read = interrupted  # type: ignore[method-assign]
+        stream._core.results.read = interrupted  # type: ignore[method-assign]
         with pytest.raises(KeyboardInterrupt):
             list(stream.results())
-        stream._core.read = read  # type: ignore[method-assign]
+        stream._core.results.read = read  # type: ignore[method-assign]
         assert pa.concat_tables(stream.results())["sum"].to_pylist() == [10] * 10
         assert list(stream.results()) == []
 

@@ -15,6 +15,7 @@ import paneflow as pf
 from examples.threshold_window import Threshold
 from paneflow import aggregates as A, windows as W
 from paneflow.engines.live.open_windows import Held, OpenWindows
+from paneflow.engines.live.stream_options import StreamOptions
 from paneflow.engines.multicore.choosing import BY_NAME
 from paneflow.engines.multicore.closing import event_log
 from paneflow.engines.multicore.one_worker import by_sessions, by_slices
@@ -58,9 +59,9 @@ def check(case: Case, r: random.Random, strategy: str, workers: int) -> None:
     model = Model(case.query, case.sources)
     model.replay(case.arrivals)
     got: list[pa.Table] = []
-    if strategy == "single":
-        strategy, workers = "auto", 1
-    with Stream(case.query, workers, strategy, case.sources) as stream:
+    late: list[pa.Table] = []
+    options = StreamOptions(late=True)
+    with Stream(case.query, workers, strategy, case.sources, options=options) as stream:
         for source, events in pushes(r, case):
             if events is None:
                 stream.end_source(source)
@@ -68,12 +69,15 @@ def check(case: Case, r: random.Random, strategy: str, workers: int) -> None:
                 stream.push(events, source)
             if r.random() < 0.3:
                 got += stream.results(r.choice([0, 0, 0.001]))
+                late += stream.late(r.choice([0, 0, 0.001]))
         stream.finish()
         got += stream.results()
-        late = stream.metrics().late
+        late += stream.late()
+        counted = stream.metrics().late
     expected = model.rows()
     assert_same_rows(case.query, pa.concat_tables([expected.slice(0, 0), *got]), expected)
-    assert late == model.late
+    assert pa.concat_tables([SCHEMA.empty_table(), *late]).to_pylist() == model.late
+    assert counted == len(model.late)
 
 
 @contextlib.contextmanager
@@ -218,7 +222,7 @@ def check_open_windows(seed: object) -> None:
             row["seq"] = None
     rows, late = open_windows(case)
     assert sorted(map(repr, rows)) == sorted(map(repr, expected)), f"seed {seed}: {case!r}"
-    assert late == model.late, f"seed {seed}: {case!r}"
+    assert late == len(model.late), f"seed {seed}: {case!r}"
 
 
 @pytest.mark.parametrize("some", range(3))

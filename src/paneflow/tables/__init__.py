@@ -9,7 +9,7 @@ they are never converted.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -22,7 +22,16 @@ Back = Callable[[pa.Table, Mapping[str, Origin]], Any]
 """Turns a result into the caller's kind, given where the result's columns come from."""
 
 
-def to_arrow(table: Any, read: Collection[str]) -> tuple[pa.Table, Back]:
+class _EveryColumn:
+    def __contains__(self, name: object) -> bool:
+        return True
+
+
+EVERY_COLUMN = _EveryColumn()
+"""To read all columns of a table, whatever their names."""
+
+
+def to_arrow(table: Any, read: Container[str]) -> tuple[pa.Table, Back]:
     """The table as pyarrow, and the function that turns a result into the caller's kind.
 
     Only the columns that are read are converted; others stand there as columns of nulls, so that

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Container
 from typing import Any
 
 import pyarrow as pa
@@ -11,7 +11,7 @@ from paneflow.names import is_name
 from paneflow.tables.columns import column_of
 
 
-def read(rows: list[dict[Any, Any]], wanted: Collection[str]) -> pa.Table:
+def read(rows: list[dict[Any, Any]], wanted: Container[str]) -> pa.Table:
     """The columns that are wanted; others as nulls."""
     names = dict.fromkeys(name for row in rows for name in row if is_name(name))
     return pa.table(

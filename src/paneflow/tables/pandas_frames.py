@@ -7,7 +7,7 @@ where it holds that column's values: categories stay categories.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from paneflow.tables.columns import column_of
 from paneflow.tables.origin import Origin
 
 
-def read(frame: Any, wanted: Collection[str]) -> pa.Table:
+def read(frame: Any, wanted: Container[str]) -> pa.Table:
     """The columns that are wanted; others as nulls."""
     for name in frame.columns[frame.columns.duplicated()]:
         if isinstance(name, str) and name in wanted:

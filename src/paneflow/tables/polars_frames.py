@@ -5,7 +5,7 @@ polars itself is handed in or found imported: a frame of its cannot exist otherw
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +15,7 @@ from paneflow.names import is_name
 from paneflow.tables.origin import Origin
 
 
-def collected(frame: Any, read: Collection[str]) -> Any:
+def collected(frame: Any, read: Container[str]) -> Any:
     """A lazy frame's columns that are read; others are not even computed."""
     import polars
 
@@ -30,7 +30,7 @@ def collected(frame: Any, read: Collection[str]) -> Any:
         ) from error
 
 
-def read(frame: Any, wanted: Collection[str]) -> pa.Table:
+def read(frame: Any, wanted: Container[str]) -> pa.Table:
     """The columns that are wanted; others as nulls."""
     for name, type_ in frame.schema.items():
         if name in wanted and str(type_) in ("Int128", "UInt128", "Object"):

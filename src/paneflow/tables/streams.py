@@ -8,7 +8,7 @@ refused.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Collection
+from collections.abc import Container
 from typing import Any
 
 import pyarrow as pa
@@ -36,7 +36,7 @@ def named(table: Any) -> str:
     return f"a {type(table).__module__}.{type(table).__qualname__}"
 
 
-def read(table: Any, wanted: Collection[str]) -> pa.Table:
+def read(table: Any, wanted: Container[str]) -> pa.Table:
     """The columns that are wanted; others as nulls."""
     reader = _reader(table)
     kept = [place for place, name in enumerate(reader.schema.names) if name in wanted]

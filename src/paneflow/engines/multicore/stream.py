@@ -9,22 +9,24 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from paneflow._faces import table_html
 from paneflow.aggregates.values import kind_of
+from paneflow.engines.live.stream_options import StreamOptions
 from paneflow.engines.multicore.choosing import StreamPlan, choose, without_partial
 from paneflow.engines.multicore.contract import Pauses
 from paneflow.engines.multicore.intake.admission import Admission
 from paneflow.engines.multicore.pump.metrics import Histogram, StreamMetrics
+from paneflow.engines.multicore.pump.outbox import Outbox
+from paneflow.engines.multicore.pump.pipeline import Setup
 from paneflow.engines.multicore.pump.pump import Pump
 from paneflow.engines.multicore.threads.forks import forks
 from paneflow.engines.multicore.threads.interrupts import Waiters, put_off
 from paneflow.errors import InputError, PaneflowError, QueryError
-from paneflow.windows.many_rows import MAX_ROWS
 
 if TYPE_CHECKING:
     from paneflow.query import Query
@@ -53,7 +55,7 @@ class Stream:
         sources: int = 1,
         pauses: Pauses | None = None,
         *,
-        max_rows: int | None = MAX_ROWS,
+        options: StreamOptions | None = None,
     ) -> None:
         for name, number, most in (("workers", workers, 1024), ("sources", sources, 2**16)):
             whole = isinstance(number, int) and not isinstance(number, bool)
@@ -64,9 +66,9 @@ class Stream:
         self._strategy = strategy
         self._sources = sources
         self._pauses = pauses
-        self._max_rows = max_rows
+        self._options = options or StreamOptions()
         self._ended_sources: set[int] = set()
-        self._admission = Admission(self._query)
+        self._admission = Admission(self._query, self._options.late)
         self._timeless = 0
         self._state = "open"
         self._lock = threading.RLock()
@@ -113,28 +115,48 @@ class Stream:
         next. After `finish` it gives everything that is left, and ends with the stream.
         """
         self._check_process()
-        if isinstance(wait, bool) or not isinstance(wait, int | float) or not wait >= 0:
-            raise QueryError(f"wait must be a number of seconds from 0 on, not {wait!r}")
-        return self._results(min(float(wait), threading.TIMEOUT_MAX))
+        as_given = self._admission.as_given
+        return self._read(lambda core: core.results, _seconds(wait), as_given)
 
-    def _results(self, wait: float) -> Iterator[pa.Table]:
+    def late(self, wait: float = 0.0) -> Iterator[pa.Table]:
+        """The events that came too late, as tables, in the order in which they came.
+
+        For streams that were opened with `late=True`. Events have all the columns they were
+        pushed with; where pushes differ in their columns, tables do too. Like `results`, it ends
+        when there are no more at the moment, waits up to `wait` seconds for the next, and after
+        `finish` gives everything that is left.
+        """
+        self._check_process()
+        if not self._options.late:
+            raise QueryError(
+                "this stream only counts late events, in stream.metrics().late: pass late=True "
+                "to query.open to get them"
+            )
+        return self._read(lambda core: core.late, _seconds(wait), lambda events: events)
+
+    def _read(
+        self,
+        box: Callable[[Pump], Outbox],
+        wait: float,
+        as_given: Callable[[pa.Table], pa.Table],
+    ) -> Iterator[pa.Table]:
         self._await_begin(wait)
-        # An interrupt may come between any two lines here. Rows stay in `taken` until the reader
-        # has them: it is then that `yield` returns, or raises.
+        # An interrupt may come between any two lines here. Tables stay in `taken` until the
+        # reader has them: it is then that `yield` returns, or raises.
         taken: list[pa.Table] = []
         try:
             while self._core is not None:
-                self._core.read(wait, taken)
+                box(self._core).read(wait, taken)
                 if not taken:
                     return
-                rows = self._admission.as_given(taken[0])
+                table = as_given(taken[0])
                 try:
-                    yield rows
+                    yield table
                 finally:
                     taken.clear()
         finally:
             if taken and self._core is not None:
-                self._core.give_back(taken)
+                box(self._core).give_back(taken)
 
     def finish(self) -> None:
         """Say that no more events will come: everything closes, and `results` gives it."""
@@ -214,13 +236,15 @@ class Stream:
             if self._core is None:
                 self._plan = plan
                 core = Pump(
-                    self._query,
-                    schema,
-                    strategy,
-                    self._workers,
-                    self._sources,
-                    self._pauses,
-                    self._max_rows,
+                    Setup(
+                        self._query,
+                        schema,
+                        strategy,
+                        self._workers,
+                        self._sources,
+                        self._pauses,
+                        self._options,
+                    )
                 )
                 # The thread holds the inside and not the stream, so a dropped stream ends it.
                 weakref.finalize(self, core.abandon)
@@ -263,3 +287,10 @@ class Stream:
             )
         if source in self._ended_sources:
             raise InputError(f"source {source} has ended: push to another one, or end it later")
+
+
+def _seconds(wait: float) -> float:
+    """A time to wait that a lock can wait for."""
+    if isinstance(wait, bool) or not isinstance(wait, int | float) or not wait >= 0:
+        raise QueryError(f"wait must be a number of seconds from 0 on, not {wait!r}")
+    return min(float(wait), threading.TIMEOUT_MAX)

@@ -14,12 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paneflow.aggregates.values import kind_of, plain_type, sortable_type
+from paneflow.engines.multicore.intake.as_pushed import Pushed, chosen
 from paneflow.engines.multicore.threads.interrupts import put_off
 from paneflow.engines.multicore.threads.short_loops import Loop
 from paneflow.errors import InputError
 from paneflow.slicing.columns import numbers_of, one_chunk
 from paneflow.slicing.times import FARTHEST, read_times, time_type
-from paneflow.tables import to_arrow
+from paneflow.tables import EVERY_COLUMN, to_arrow
 from paneflow.windows import Delta
 
 if TYPE_CHECKING:
@@ -39,13 +40,16 @@ class Admitted(NamedTuple):
     """Events that had no time, and were left out."""
     latest: int = 0
     """The largest time."""
+    whole: Pushed | None = None
+    """The events with all their columns as they were pushed, if late events are returned."""
 
 
 class Admission:
     """Turns batches of every kind into record batches that have the query's columns."""
 
-    def __init__(self, query: Query) -> None:
+    def __init__(self, query: Query, returns_late: bool = False) -> None:
         self._query = query
+        self._returns_late = returns_late
         self.schema: pa.Schema | None = None
         """The query's columns, as the first batch had them; the time comes first.
 
@@ -67,7 +71,8 @@ class Admission:
     def admit(self, batch: Any, source: int) -> Admitted:
         """A batch without events that have no time."""
         if not isinstance(batch, (pa.RecordBatch, pa.Table)):
-            batch = to_arrow(batch, self._query.columns)[0]
+            read = EVERY_COLUMN if self._returns_late else self._query.columns
+            batch = to_arrow(batch, read)[0]
         if batch.num_rows == 0:  # its types may be anything
             return Admitted(None, None, 0)
         given, places = self._layouts.get(source, (None, None))
@@ -77,8 +82,9 @@ class Admission:
         if isinstance(batch, pa.Table):
             columns = range(batch.num_columns) if places is None else places
             arrays = [one_chunk(batch.column(place)) for place in columns]
-            return self._checked(pa.RecordBatch.from_arrays(arrays, schema=self.schema), None)
-        return self._checked(batch, places)
+            read = pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+            return self._checked(read, None, batch)
+        return self._checked(batch, places, batch)
 
     def _unusual(self, batch: Any, source: int) -> Admitted:
         """A batch whose columns are not known yet, or not as they were."""
@@ -103,7 +109,7 @@ class Admission:
             for name in names
         ]
         self._note(wanted)
-        admitted = self._checked(pa.RecordBatch.from_arrays(arrays, schema=wanted), None)
+        admitted = self._checked(pa.RecordBatch.from_arrays(arrays, schema=wanted), None, batch)
         self.schema = wanted
         places = [given.get_field_index(name) for name in names]
         # Columns that may not be null are of another type for Arrow, but not for us.
@@ -129,13 +135,16 @@ class Admission:
             if name in read | growing and schema.field(name).type == pa.uint64()
         ]
 
-    def _checked(self, batch: pa.RecordBatch, places: list[int] | None) -> Admitted:
+    def _checked(self, batch: pa.RecordBatch, places: list[int] | None, whole: Pushed) -> Admitted:
+        """What is let in of the columns that are read, and of the batch as it was pushed."""
         place = 0 if places is None else places[0]
         times = batch.column(place)
         timeless = times.null_count
         if timeless:
-            batch = batch.filter(times.is_valid())
-            times = batch.column(place)
+            timed = times.is_valid()
+            whole = chosen(whole, timed.to_numpy(False)) if self._returns_late else whole
+            batch = (batch if places is None else batch.select(places)).filter(timed)
+            places, times = None, batch.column(0)
         latest = self._latest(times) if len(times) else 0
         for k in self._growing:
             column = batch.column(k if places is None else places[k])
@@ -143,7 +152,7 @@ class Admission:
         for k in self._wide:
             column = batch.column(k if places is None else places[k])
             _check_wide(column, self._query.columns[k])
-        return Admitted(batch, places, timeless, latest)
+        return Admitted(batch, places, timeless, latest, whole if self._returns_late else None)
 
     def _latest(self, times: pa.Array) -> int:
         """The largest time; an error if one is too far from zero."""

@@ -13,6 +13,7 @@ event, and not on how events were cut into batches.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,6 +24,7 @@ from paneflow.aggregates.operator import Array
 from paneflow.aggregates.values import Kind, kind_of
 from paneflow.compiling import compiled
 from paneflow.engines.multicore.contract import Batch
+from paneflow.engines.multicore.intake.as_pushed import Pushed, chosen_across
 from paneflow.engines.multicore.intake.held_events import HeldEvents, SortedRun
 from paneflow.engines.multicore.intake.key_codes import KeyCodes
 from paneflow.engines.multicore.intake.stragglers import Stragglers
@@ -48,6 +50,8 @@ class Arrival(NamedTuple):
     arrived: float
     due: bool
     """Whether windows may have ended by it."""
+    whole: Pushed | None = None
+    """The events with all their columns, if late events are returned."""
 
 
 class Behind(NamedTuple):
@@ -57,6 +61,8 @@ class Behind(NamedTuple):
     t: Array
     source: Array
     limit: Array
+    whole: list[pa.Table]
+    """The same events with all their columns, if late events are returned."""
 
 
 class Front:
@@ -84,6 +90,7 @@ class Front:
         self._shift = (sources - 1).bit_length() if told_apart else None
         """Bits that a source takes where time and source are one number."""
         self._behind: list[Behind] = []
+        self._too_late: list[pa.Table] = []
         self.late = 0
 
     @property
@@ -95,6 +102,11 @@ class Front:
     def held(self) -> int:
         """Events that are waiting to become final."""
         return len(self._held)
+
+    def late_events(self) -> list[pa.Table]:
+        """The late events since the last call, as they were pushed, in the order of arrival."""
+        late, self._too_late = self._too_late, []
+        return late
 
     def take(self, arrivals: list[Arrival]) -> list[Batch | int]:
         """Let in what has arrived; what is to be fed now and which watermarks to tell, in turn."""
@@ -129,12 +141,14 @@ class Front:
         """Final events, cut where stragglers among them must be fed."""
         came, self._behind = self._behind, []
         batch = pa.concat_batches([each.batch for each in came])
-        t, source, limit = (np.concatenate(each) for each in list(zip(*came, strict=True))[1:])
+        t = np.concatenate([each.t for each in came])
+        source = np.concatenate([each.source for each in came])
+        limit = np.concatenate([each.limit for each in came])
         key = self.keys.encode(batch)
         none = np.empty(0, np.int64)
         known = (none, none) if final is None else (final.key, final.t)
         groups = self._stragglers.grouped(key, t, limit, known, before)
-        self.late += groups.late
+        self._note_late([table for each in came for table in each.whole], groups.late)
         steps: list[Batch | int] = []
         fed = 0
         fields = (t, groups.of) if self._single else (source, t, groups.of)
@@ -173,18 +187,24 @@ class Front:
         else:
             behind, limit = np.zeros(len(t), np.bool_), np.empty(len(t), np.int64)
             _arrive(t, source, self._frontiers, self._watermark, self._lateness, behind, limit)
-            missed = int(np.count_nonzero(behind))
-            if missed and self._stragglers.possible:
-                of = source if self._single else source[behind]
-                self._behind.append(
-                    Behind(batch.filter(pa.array(behind)), t[behind], of, limit[behind])
-                )
-            elif missed:
-                self.late += missed
-            if missed:
+            if behind.any():
+                whole = [a.whole for a in arrivals if a.whole is not None]
+                if self._stragglers.possible:
+                    of = source if self._single else source[behind]
+                    late = batch.filter(pa.array(behind))
+                    pushed = chosen_across(whole, behind)
+                    self._behind.append(Behind(late, t[behind], of, limit[behind], pushed))
+                else:
+                    self._note_late(whole, behind)
                 batch, t = batch.filter(pa.array(~behind)), t[~behind]
                 source = source if self._single else source[~behind]
         self._held.add(batch, t, source)
+
+    def _note_late(self, events: Iterable[Pushed], late: Array) -> None:
+        """Count late events, and keep them if they are to be returned."""
+        self.late += int(np.count_nonzero(late))
+        if late.any():
+            self._too_late += chosen_across(events, late)
 
     def _times(self, column: pa.Array) -> Array:
         """Times in ticks."""

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 FIRST, LAST, ENDED = range(3)
 """Of the last session of a key its first and its last time; the last time of the one before it."""
+IN_NO_WINDOW, LATE = -1, -2
+"""In place of a group: events between windows, which none would ever hold, and late events."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,14 +44,19 @@ class Groups:
     """Stragglers that are fed together."""
 
     of: Array
-    """For each event behind the watermark the number of its group; -1 if it is late for all."""
+    """For each event behind the watermark the number of its group, `IN_NO_WINDOW` or `LATE`."""
     cuts: Array
     """For each group, how many final events are fed before its watermark."""
     feeds: Array
     """For each group, how many final events are fed before it."""
     watermarks: Array
     """For each group the watermark that is told before it; `BEFORE_ALL`: the one before will do."""
-    late: int
+
+    @property
+    def late(self) -> Array:
+        """Which events find none of their windows open."""
+        late: Array = self.of == LATE
+        return late
 
 
 class Stragglers:
@@ -92,7 +99,7 @@ class Stragglers:
         self._make_room(final[0])
         of = np.empty(len(t), np.int64)
         cuts, feeds, watermarks = (np.empty(len(t), np.int64) for _ in range(3))
-        groups, late = _sort_out(
+        groups = _sort_out(
             len(t) + len(final[0]),
             (key, t, limit),
             (*final, self._single),
@@ -102,7 +109,7 @@ class Stragglers:
             of,
             (cuts, feeds, watermarks),
         )
-        return Groups(of, cuts[:groups], feeds[:groups], watermarks[:groups], late)
+        return Groups(of, cuts[:groups], feeds[:groups], watermarks[:groups])
 
     def _make_room(self, key: Array) -> None:
         more = int(key.max(initial=-1)) + 1 - self._sessions.shape[2]
@@ -143,12 +150,12 @@ def _next_end(t, settled, spans):  # type: ignore[no-untyped-def]
 
 @Loop
 def _sort_out(behind, final, settled, windows, sessions, of, made):  # type: ignore[no-untyped-def]
-    """Number the groups; how many there are, and how many events are late."""
+    """Number the groups; how many there are."""
     key, t, limit = behind
     final_key, final_t, single = final
     spans, gaps, by_position = windows
     cuts, feeds, watermarks = made
-    fed, groups, late = 0, 0, 0
+    fed, groups = 0, 0
     by_time = len(gaps) == 0
     soonest = AFTER_ALL
     alone = True
@@ -181,8 +188,7 @@ def _sort_out(behind, final, settled, windows, sessions, of, made):  # type: ign
             between |= over != BEFORE_ALL and over + gaps[g] >= settled
             between |= not within and t[i] + gaps[g] >= settled
         if not joins:
-            late += some
-            of[i] = -1
+            of[i] = LATE if some else IN_NO_WINDOW
             continue
         for g in range(len(gaps)):
             mine = sessions[g, :, k]
@@ -214,4 +220,4 @@ def _sort_out(behind, final, settled, windows, sessions, of, made):  # type: ign
     while fed < len(final_t):
         _follow(final_key[fed], final_t[fed], gaps, sessions)
         fed += 1
-    return groups, late
+    return groups

@@ -1,10 +1,11 @@
-"""Rows that wait to be read, and those who wait for them."""
+"""Rows, or late events, that wait to be read, and readers that wait for them."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 
 import pyarrow as pa
 
@@ -14,14 +15,26 @@ MOST_UNREAD = 2**19
 """Rows that may wait to be read before a stream stops working."""
 HANDOVER = 0.0005
 """Seconds that a reader is waited for, at most, so that rows do not lie until the next step."""
+LOOK = 0.5
+"""Seconds after which a reader that waits for the end looks whether it waits in vain."""
 
 
 class Outbox:
     """Tables of rows, in order, and what comes behind the last of them: the end, or a failure."""
 
-    def __init__(self, lock: threading.RLock, room_comes: threading.Condition) -> None:
-        """Both are the stream's; `room_comes` is notified when a full outbox has been emptied."""
+    def __init__(
+        self,
+        lock: threading.RLock,
+        room_comes: threading.Condition,
+        awaited: Callable[[float], None] | None = None,
+    ) -> None:
+        """`lock` and `room_comes` are the stream's; a full outbox that is emptied notifies.
+
+        `awaited` is called now and then while a reader waits for the end, with the time at which
+        it began to: it raises if the end cannot come.
+        """
         self._lock = lock
+        self._awaited = awaited
         self._room_comes = room_comes
         self._rows_come = Waiters(lock)
         self._rows_taken = threading.Condition(lock)
@@ -62,7 +75,8 @@ class Outbox:
 
         It stays empty if there are none, now or ever.
         """
-        until = time.monotonic() + wait
+        since = time.monotonic()
+        until = since + wait
         while True:
             with put_off, self._lock:
                 self._readers.add(threading.get_ident())
@@ -75,15 +89,25 @@ class Outbox:
                 if self.ended or (not self._finishing and left <= 0):
                     return
                 waiter = self._rows_come.enrol()
-            self._rows_come.sleep(waiter, threading.TIMEOUT_MAX if self._finishing else left)
+            if not self._finishing:
+                self._rows_come.sleep(waiter, left)
+            elif self._awaited is None:
+                self._rows_come.sleep(waiter)
+            else:
+                self._rows_come.sleep(waiter, LOOK)
+                self._awaited(since)
 
     def _take(self, into: list[pa.Table]) -> None:
-        tables, self._tables = list(self._tables), deque()
-        into.append(tables[0] if len(tables) == 1 else pa.concat_tables(tables))
+        """Take the first tables that have the same columns, as one."""
+        tables = [self._tables.popleft()]
+        while self._tables and self._tables[0].schema.equals(tables[0].schema):
+            tables.append(self._tables.popleft())
+        taken = tables[0] if len(tables) == 1 else pa.concat_tables(tables)
+        into.append(taken)
         self._rows_taken.notify()
         if self.full:
             self._room_comes.notify()
-        self.rows = 0
+        self.rows -= taken.num_rows
 
     def give_back(self, tables: list[pa.Table]) -> None:
         """Take rows back that a reader was not given, before all others."""

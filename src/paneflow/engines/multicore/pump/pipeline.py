@@ -7,11 +7,12 @@ the outbox holds them. One thread at a time works here, the one whose turn it is
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
 from paneflow.aggregates.values import kind_of
+from paneflow.engines.live.stream_options import StreamOptions
 from paneflow.engines.multicore.completeness import Completeness
 from paneflow.engines.multicore.contract import Pauses, Strategy
 from paneflow.engines.multicore.intake.front import Arrival, Front
@@ -35,20 +36,23 @@ FIRST_STEP = 2**14
 """Steps begin short, until it is known how many rows come of an event."""
 
 
+class Setup(NamedTuple):
+    """What a stream is set up with, once the types of its columns are known."""
+
+    query: Query
+    schema: pa.Schema
+    strategy: type[Strategy]
+    workers: int
+    sources: int
+    pauses: Pauses | None
+    options: StreamOptions
+
+
 class Pipeline:
     """Everything that events pass through on their way to rows."""
 
-    def __init__(
-        self,
-        query: Query,
-        schema: pa.Schema,
-        strategy: type[Strategy],
-        workers: int,
-        sources: int,
-        pauses: Pauses | None,
-        max_rows: int | None,
-        outbox: Outbox,
-    ) -> None:
+    def __init__(self, setup: Setup, outbox: Outbox, late: Outbox) -> None:
+        query, schema, strategy, workers, sources, pauses, options = setup
         kinds = {name: kind_of(type_, name) for name, type_ in query.types(schema).items()}
         alone = strategy is Single
         self.front = Front(query, schema, sources)
@@ -56,8 +60,9 @@ class Pipeline:
         self.collector = RowOrder(query, schema, self.front.keys)
         self.latency = Histogram()
         self._outbox = outbox
+        self._late = late
         self._passing = Completeness(query)
-        self._guard = RowGuard(query, max_rows)
+        self._guard = RowGuard(query, options.max_rows)
         self._last_steps = LastSteps(query, kinds) if may_fail(query) and not alone else None
         self._longest = STEP if alone else SHORT_STEP
         self.length = min(FIRST_STEP, self._longest)
@@ -72,7 +77,10 @@ class Pipeline:
 
     def step(self, arrivals: list[Arrival]) -> None:
         """Work on what has arrived."""
-        for step in self.front.take(arrivals):
+        steps = self.front.take(arrivals)
+        for events in self.front.late_events():
+            self._late.put(events, hand_over=False)
+        for step in steps:
             if self._last_steps is not None:
                 self._last_steps.add(step, self.collector.passed)
             if isinstance(step, int):

@@ -16,29 +16,25 @@ that cannot be (`interrupts.py`), and they wait outside of them.
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from collections import deque
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import Any
 
-import pyarrow as pa
-
-from paneflow.engines.multicore.contract import Pauses, Strategy
 from paneflow.engines.multicore.intake.admission import Admitted
+from paneflow.engines.multicore.intake.as_pushed import Pushed
 from paneflow.engines.multicore.intake.front import Arrival
 from paneflow.engines.multicore.one_worker.single import Single
 from paneflow.engines.multicore.pump.metrics import Histogram, StreamMetrics
 from paneflow.engines.multicore.pump.outbox import Outbox
-from paneflow.engines.multicore.pump.pipeline import PIECE, Pipeline
+from paneflow.engines.multicore.pump.pipeline import PIECE, Pipeline, Setup
 from paneflow.engines.multicore.pump.turns import Turns
 from paneflow.engines.multicore.threads.forks import forks
 from paneflow.engines.multicore.threads.interrupts import Waiters, put_off
 from paneflow.engines.multicore.ticks import BEFORE_ALL
 from paneflow.errors import PaneflowError, UnsupportedError
-
-if TYPE_CHECKING:
-    from paneflow.query import Query
 
 MOST_WAITING = 2**19
 """Events that may be pushed ahead of the thread."""
@@ -58,19 +54,10 @@ class Pump:
     # Made by the thread, as it begins: that may take long, and must not be interrupted.
     _pipeline: Pipeline
 
-    def __init__(
-        self,
-        query: Query,
-        schema: pa.Schema,
-        strategy: type[Strategy],
-        workers: int,
-        sources: int,
-        pauses: Pauses | None,
-        max_rows: int | None,
-    ) -> None:
-        self._asked = query, schema, strategy, workers, sources, pauses, max_rows
-        self._lateness = query.lateness.value
-        self._alone = strategy is Single
+    def __init__(self, setup: Setup) -> None:
+        self._setup = setup
+        self._lateness = setup.query.lateness.value
+        self._alone = setup.strategy is Single
         # A stream may be collected, and abandoned, while this very thread holds the lock.
         self._lock = threading.RLock()
         self._turns = Turns()
@@ -79,7 +66,10 @@ class Pump:
         self._work_comes = threading.Condition(self._lock)
         self._room_comes = Waiters(self._lock)
         self._ending = Waiters(self._lock)
-        self._outbox = Outbox(self._lock, self._work_comes)
+        self.results = Outbox(self._lock, self._work_comes)
+        """Rows that can be read."""
+        self.late = Outbox(self._lock, self._work_comes, self._check_late_can_end)
+        """Late events that can be read, if they are returned."""
         self._wanted = 0
         """Events that the thread waits for; 0 if it waits for none."""
         self._arrivals: deque[Arrival] = deque()
@@ -114,18 +104,18 @@ class Pump:
 
     def _take_in(self, source: int, admitted: Admitted, arrived: float) -> bool:
         """Add a push to what waits for the thread; whether this thread may work on it."""
-        batch, places, timeless, latest = admitted
+        batch, places, timeless, latest, whole = admitted
         assert batch is not None
         rows = batch.num_rows
         due = self._pipeline.strategy.due(latest - self._lateness)
         # With one call it is in, as a whole.
         if rows <= PIECE:
-            self._arrivals.append(Arrival(source, batch, places, rows, arrived, due))
+            self._arrivals.append(Arrival(source, batch, places, rows, arrived, due, whole))
         else:
             self._arrivals.extend(
                 [
-                    Arrival(source, piece, places, piece.num_rows, arrived, due)
-                    for piece in _pieces(batch)
+                    Arrival(source, piece, places, piece.num_rows, arrived, due, of)
+                    for piece, of in zip(_pieces(batch), _pieces(whole), strict=False)
                 ]
             )
         self._waiting += rows
@@ -151,7 +141,7 @@ class Pump:
         return (
             not self._turns.rests(arrived, due)
             and self._waiting < SMALL
-            and not self._outbox.full
+            and not self._full
             and not self._leaving
             and self._error is None
             and self._pipeline.strategy.brief
@@ -190,7 +180,7 @@ class Pump:
 
     def check(self) -> None:
         """Raise what the stream has failed with."""
-        self._outbox.check()
+        self.results.check()
 
     def _has_room(self, admitted: Admitted) -> bool:
         """Whether a push can be taken now; one that is larger than all room waits for all of it."""
@@ -207,26 +197,38 @@ class Pump:
 
     def _wait_for_room(self, waiter: threading.Lock, since: float) -> None:
         self._room_comes.sleep(waiter, 0.5)
-        stuck = self._outbox.full and not self._outbox.read_elsewhere
-        if stuck and time.perf_counter() - since > PATIENCE:
-            raise UnsupportedError(
-                f"{self._outbox.rows} rows wait to be read, and no other thread reads them, so "
-                f"pushing would wait forever: call stream.results() between pushes, or read "
-                f"them in another thread"
-            )
+        if time.perf_counter() - since < PATIENCE:
+            return
+        for box, what, call in (
+            (self.results, "rows", "stream.results()"),
+            (self.late, "late events", "stream.late()"),
+        ):
+            if box.full and not box.read_elsewhere:
+                raise UnsupportedError(
+                    f"{box.rows} {what} wait to be read, and no other thread reads them, so "
+                    f"pushing would wait forever: call {call} between pushes, or read them in "
+                    f"another thread"
+                )
 
     # The side of those who read.
 
-    def read(self, wait: float, into: list[pa.Table]) -> None:
-        """Put rows that can be read into a list; waits so long for the first.
+    @property
+    def _full(self) -> bool:
+        """Whether so much waits to be read that the stream stops.
 
-        It stays empty if there are none, now or ever.
+        Once it is finished, a reader of rows need not read late events first.
         """
-        self._outbox.read(wait, into)
+        return self.results.full or (self.late.full and not self._finishing)
 
-    def give_back(self, tables: list[pa.Table]) -> None:
-        """Take rows back that a reader was not given."""
-        self._outbox.give_back(tables)
+    def _check_late_can_end(self, since: float) -> None:
+        """Refuse to wait longer for the last late events if unread rows hold them back."""
+        stuck = self.results.full and not self.results.read_elsewhere
+        if stuck and time.monotonic() - since > PATIENCE:
+            raise UnsupportedError(
+                f"{self.results.rows} rows wait to be read, and no other thread reads them, so "
+                f"the last late events would never come: read stream.results() to its end first, "
+                f"or call it in another thread"
+            )
 
     def finish(self) -> None:
         """No more events will come."""
@@ -234,7 +236,8 @@ class Pump:
             self.check()
             self._finishing = True
             self._work_comes.notify()
-            self._outbox.finish()
+            self.results.finish()
+            self.late.finish()
 
     def close(self) -> None:
         """Work on what was pushed, keep the rows that are final by it, and end."""
@@ -256,7 +259,7 @@ class Pump:
         """Return when all threads have ended."""
         while True:
             with put_off, self._lock:
-                if self._outbox.ended:
+                if self.results.ended:
                     break
                 waiter = self._ending.enrol()
             self._ending.sleep(waiter)
@@ -277,7 +280,7 @@ class Pump:
             waiting=self._waiting,
             held=steps.front.held,
             withheld=steps.collector.held,
-            unread=self._outbox.rows,
+            unread=self.results.rows,
             watermark=None if watermark == BEFORE_ALL else watermark,
             latency=steps.latency.latency(),
             units=tuple(steps.strategy.metrics()),
@@ -300,10 +303,11 @@ class Pump:
                 self._waiting = 0
                 self._room_comes.wake()
                 self._ending.wake()
-                self._outbox.end()
+                self.results.end()
+                self.late.end()
 
     def _begin(self) -> None:
-        self._pipeline = Pipeline(*self._asked, self._outbox)
+        self._pipeline = Pipeline(self._setup, self.results, self.late)
         with self._lock:
             self._ready = True
             self._room_comes.wake()
@@ -332,7 +336,7 @@ class Pump:
     def _await_work(self) -> bool:
         """Wait for pushes, but not past the next look at the strategy; whether to take them."""
         with self._lock:
-            while self._outbox.full and not (self._closing or self._abandoned):
+            while self._full and not (self._closing or self._abandoned):
                 self._work_comes.wait()
             while self._left_to_others():
                 self._await_events(SMALL, self._turns.patience)
@@ -401,10 +405,14 @@ class Pump:
             failure = PaneflowError(f"the stream failed with {type(error).__name__}: {error}")
             failure.__cause__ = error
             error = failure
-        self._outbox.fail(error)
+        self.results.fail(error)
+        self.late.fail(error)
 
 
-def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """A long batch in pieces that are taken in at once."""
-    for start in range(0, batch.num_rows, PIECE):
-        yield batch.slice(start, PIECE)
+def _pieces(events: Pushed | None) -> Iterator[Any]:
+    """Many events in pieces that are taken in at once; of nothing there are as many as needed."""
+    if events is None:
+        yield from itertools.repeat(None)
+    else:
+        for start in range(0, events.num_rows, PIECE):
+            yield events.slice(start, PIECE)
