@@ -1,4 +1,4 @@
-# Everything a contributor does, by name. `make` alone explains.
+# Every task of a contributor, by name. `make` alone lists them.
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -12,9 +12,9 @@ help: ## Explain every target
 	@echo
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' Makefile
 
-setup: $(READY) ## Create .venv with what requirements.lock names (PYTHON=python3.12 picks another Python)
+setup: $(READY) ## Create .venv from requirements.lock (PYTHON=python3.12 picks another Python)
 
-demo: $(READY) ## Answer a live stream of smart plugs on Spark, check the answer and draw it
+demo: $(READY) ## Stream smart plugs through Spark, check the rows and draw them (a minute)
 	$(BIN)/python -m paneflow.demo
 
 test: lint ## Check style, types and layering, then run the tests
@@ -23,7 +23,7 @@ test: lint ## Check style, types and layering, then run the tests
 test-exhaustive: $(READY) ## Run the long property tests that compare the engines
 	$(BIN)/python -m pytest -m exhaustive
 
-bench: $(READY) ## Compare paneflow with its peers (takes a while)
+bench: $(READY) ## Compare paneflow with its peers (about two hours)
 	$(BIN)/python -m bench
 
 lint: $(READY) ## Check style, types and layering
@@ -31,11 +31,11 @@ lint: $(READY) ## Check style, types and layering
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-format: $(READY) ## Put the code into the project's style
+format: $(READY) ## Format the code
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-lock: | $(BIN)/python ## Write requirements.lock anew from pyproject.toml (LOCK_FLAGS=--upgrade takes the newest versions)
+lock: | $(BIN)/python ## Rewrite requirements.lock from pyproject.toml (LOCK_FLAGS=--upgrade takes the newest versions)
 	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 \
 		--generate-hashes --no-annotate --custom-compile-command "make lock" \
@@ -54,7 +54,7 @@ $(BIN)/python:
 # The project itself comes last, without dependencies and without an isolated build: whatever is
 # not in the lock is not installed.
 $(READY): requirements.lock pyproject.toml | $(BIN)/python
-	@echo "installing what requirements.lock names into .venv"
+	@echo "installing requirements.lock into .venv"
 	$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements.lock
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@

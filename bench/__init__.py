@@ -1,1 +1,1 @@
-"""Benchmarks: paneflow beside its peers, and beside its own promises. Not part of the wheel."""
+"""Benchmarks against other libraries and against paneflow's own targets. Not part of the wheel."""

@@ -1,4 +1,4 @@
-"""All benches, one after another: python -m bench [--quick]."""
+"""Run all benchmarks, one after another: python -m bench [--quick]."""
 
 from __future__ import annotations
 

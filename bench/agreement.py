@@ -1,4 +1,4 @@
-"""Contestants are compared only after they have given the same answer."""
+"""Contestants are timed only after their answers agree."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import pyarrow as pa
 from bench.contestants import ALL, CONTESTANTS, Contestant
 
 TOLERANCE = 1e-9
-"""Means are sums of floats in another order: their last digits may differ."""
+"""Means add floats in a different order, so their last digits may differ."""
 
 
 def disagreement(contestant: Contestant, table: pa.Table, overlap: int) -> str | None:
-    """What is wrong with a contestant's answer, seen from paneflow's; None if nothing is."""
+    """How a contestant's answer differs from paneflow's; None if it does not."""
     ours = _answer(CONTESTANTS["paneflow"], table, overlap)
     theirs = _answer(contestant, table, overlap)
     both = ours.join(theirs, on=["key", "start"], how="inner", suffix="_theirs")

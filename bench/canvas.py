@@ -1,4 +1,4 @@
-"""The look that all pictures of benches share."""
+"""The style of all benchmark pictures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bench import report
 
 
 def opened(panels: int, width: float) -> tuple[Picture, list[Any]]:
-    """An empty picture of panels side by side, each so many inches wide."""
+    """An empty picture with panels side by side, each `width` inches wide."""
     matplotlib.rcParams["svg.hashsalt"] = "paneflow"
     picture = Picture(figsize=(width * panels, 4.6), layout="constrained")
     found = picture.subplots(1, panels, squeeze=False)[0]

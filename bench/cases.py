@@ -11,12 +11,12 @@ from bench.measuring import Measured
 
 OURS = "paneflow"
 ROWS_AT_ONCE = 120_000_000
-"""Of more rows than this, the result is asked for one key range at a time, by everybody."""
+"""Larger results are computed one key range at a time, by every contestant."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """So many events of so many keys, in windows that overlap so many times."""
+    """A number of events and keys, and how many windows contain each event."""
 
     events: int
     keys: int
@@ -24,7 +24,7 @@ class Case:
 
     @property
     def batches(self) -> int:
-        """Into how many key ranges the table is dealt."""
+        """The number of key ranges that the table is split into."""
         return math.ceil(rows_of(self.events, self.keys, self.overlap) / ROWS_AT_ONCE)
 
     @property
@@ -46,6 +46,6 @@ class Figure:
 
 
 def by_case(figures: Sequence[Figure]) -> Iterator[tuple[Case, dict[str, Measured]]]:
-    """What all contestants reached in each case."""
+    """The results of all contestants, case by case."""
     for case in dict.fromkeys(f.case for f in figures):
         yield case, {f.contestant: f.measured for f in figures if f.case == case}

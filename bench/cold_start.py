@@ -2,11 +2,11 @@
 
     python -m bench.cold_start [--quick]
 
-Every case is a fresh process. *Cold* means that no kernel is compiled yet: the folder for them is
-empty. *Warm* means that a process before has compiled them all. The small table is the README's
-example; the large one has 100,000 events, and needs the kernels that put events in order and find
-windows as well. Seconds are those from start to end of the processes, and the processor time that
-they took together; the least of three runs counts, since everything else on the machine only adds.
+Every case is a new process. *Cold* means that no kernel is compiled yet: their folder is empty.
+*Warm* means that an earlier process has compiled them all. The small table is the README's example;
+the large one has 100,000 events, and also needs the kernels that sort events and find windows. The
+figures are the seconds from the start to the end of the processes, and their total processor time.
+The smallest of three runs counts, because other work on the machine only adds to it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from bench.report import ROOT, Sheet, publish, verdict, write
 TOGETHER = 6
 RUNS = 3
 SECONDS, TIMES = 2.0, 1.5
-"""What the README's example may take, and how much longer six processes may."""
+"""How long the README's example may take, and how many times as long six processes may."""
 
 IMPORT = "import paneflow"
 README = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)[0]
@@ -45,14 +45,14 @@ query.over(pa.table({"plug": r.integers(0, 50, n), "ts": r.integers(0, n, n), "l
 
 @dataclass(frozen=True)
 class Took:
-    """Seconds until the last process was done, and processor time of all."""
+    """Seconds until the last process was done, and the processor time of all."""
 
     seconds: float
     processor: float
 
 
 def run(script: str, cache: Path, processes: int = 1) -> Took:
-    """Start processes together and wait for all."""
+    """Start processes together and wait for all of them."""
     environment = os.environ | {"PANEFLOW_CACHE": str(cache), "PYTHONPATH": str(ROOT / "src")}
     start, before = time.perf_counter(), _children()
     started = [
@@ -66,13 +66,13 @@ def run(script: str, cache: Path, processes: int = 1) -> Took:
 
 
 def cold(script: str, processes: int = 1) -> Took:
-    """Into a folder without any kernel."""
+    """With an empty folder for kernels."""
     with tempfile.TemporaryDirectory() as folder:
         return run(script, Path(folder), processes)
 
 
 def warm(script: str) -> Took:
-    """After a process that has compiled everything."""
+    """After another process has compiled everything."""
     with tempfile.TemporaryDirectory() as folder:
         run(script, Path(folder))
         return run(script, Path(folder))
@@ -84,7 +84,7 @@ def _children() -> float:
 
 
 def measure(runs: int) -> dict[str, Took]:
-    """The least of several runs of every case, in turns."""
+    """The smallest time of several runs of every case, in turns."""
     several: dict[str, list[Took]] = {}
     for _ in range(runs):
         cases = {"import": warm(IMPORT)}

@@ -1,8 +1,8 @@
-"""Who competes: each asks the same question in its own words.
+"""The contestants: each states the same query in its own way.
 
-The question: for every key, every window of `overlap` seconds that begins at a full second and
-holds an event; its largest value, its mean and its number of events. Whoever answers only a part
-of it says so in `rows`. Each contestant gets the table in its own form before the clock starts.
+The query: for every key, every window of `overlap` seconds that starts at a full second and holds
+an event, with its largest value, its mean and its number of events. `rows` tells if a contestant
+answers only a part of it. Each contestant gets the table in its own form before the clock starts.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ EVENTS = pl.len().alias("events")
 
 
 def _windows(overlap: int) -> dict[str, Any]:
-    # Without the offset polars would begin with the window at the first event, and leave out
-    # those that begin earlier and hold it too.
+    # Without the offset polars would start with the window at the first event, and leave out
+    # the earlier windows that contain it.
     return {
         "every": "1s",
         "period": f"{overlap}s",
@@ -80,7 +80,7 @@ def _polars_sorted(frame: pl.DataFrame, overlap: int) -> pl.DataFrame:
 
 
 def _polars_seconds(frame: pl.DataFrame, overlap: int) -> pl.DataFrame:
-    """Slicing by hand: one row for each second of a key, then windows of these rows."""
+    """Slicing by hand: one row per second and key, then windows over these rows."""
     by = ["key", pl.col("ts").dt.truncate("1s")]
     if overlap == 1:
         return frame.group_by(by).agg(PEAK, MEAN, EVENTS)
@@ -98,7 +98,7 @@ def _frame_as_arrow(frame: pl.DataFrame) -> pa.Table:
 
 @dataclass(frozen=True)
 class Loaded:
-    """Events in a table of DuckDB's own, and how many keys they have."""
+    """Events in a DuckDB table, and how many keys they have."""
 
     connection: duckdb.DuckDBPyConnection
     events: int
@@ -107,7 +107,7 @@ class Loaded:
 
 def _load(table: pa.Table) -> Loaded:
     connection = duckdb.connect()
-    # Nobody asked for the rows in the order of the table.
+    # The rows need not be in the order of the table.
     connection.execute("SET preserve_insertion_order = false")
     connection.register("given", table)
     connection.execute("CREATE TABLE events AS SELECT * FROM given")
@@ -153,7 +153,7 @@ fill the series. Both ways took as long around here."""
 
 
 def _duckdb_all(loaded: Loaded, overlap: int) -> pa.Table:
-    """Windows that end at a second without an event have rows too: two ways to make them."""
+    """Also emits windows that end at a second without an event, in one of two ways."""
     pairs = min(loaded.events, loaded.keys * SPAN) * overlap
     if pairs < DENSE * loaded.keys * (SPAN + overlap):
         text = f"""

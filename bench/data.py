@@ -1,4 +1,4 @@
-"""The events that benches run over: one hour of readings of many keys, in order of time."""
+"""The events of the benchmarks: one hour of readings of many keys, in order of time."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def key_ranges(table: pa.Table, keys: int, batches: int) -> Iterator[pa.Table]:
 
 
 def rows_of(count: int, keys: int, overlap: int) -> int:
-    """About how many windows of `overlap` seconds, sliding by one, hold an event.
+    """About how many windows of `overlap` seconds, sliding by one second, hold an event.
 
     >>> rows_of(2_000_000, 100, 60)
     365900

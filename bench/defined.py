@@ -1,4 +1,4 @@
-"""A user's own aggregate beside the built-in one: the geometric mean, through `define`.
+"""A user-defined aggregate against the built-in one: the geometric mean, with `define`.
 
 python -m bench.defined [--quick]
 """
@@ -33,12 +33,12 @@ geometric = A.define(
 
 
 def query(aggregate: A.Aggregate) -> pf.Query:
-    """The same question of either aggregate."""
+    """The same query for either aggregate."""
     return pf.Query(W.sliding("60 s", "1 s"), {"g": aggregate}, key="key", time="ts")
 
 
 def compare(table: pa.Table) -> dict[str, Any]:
-    """Seconds of both over one table, after a look at whether they agree."""
+    """Seconds of both over one table, after checking that they agree."""
     ours, users = query(A.geometric_mean("v")), query(geometric("v"))
     one, other = (q.over(table).column("g").to_numpy() for q in (ours, users))
     if not (abs(one - other) <= 1e-9 * one).all():

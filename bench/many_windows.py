@@ -1,15 +1,15 @@
-"""A thousand windows in one query beside one: events are sliced once, whoever asks.
+"""A thousand windows in one query, compared with one: events are sliced once for all of them.
 
     python -m bench.many_windows [--quick]
 
 The windows are tumbling, of random lengths from one minute to one hour, in whole seconds or in
-milliseconds. More windows emit more rows, and rows cost something whoever emits them. What they
-cost is measured in two ways, and scaled to the same number of rows:
+milliseconds. More windows emit more rows, and rows have a cost of their own. That cost is measured
+in two ways, and scaled to the same number of rows:
 
 - *finely*: one window slides so finely over the same events that it emits as many rows; what
   that takes beyond a single long window is the cost of the rows. Its rows are cheap to order.
-- *thinly*: the same thousand windows over one event a minute of each key. They emit the same
-  rows, with next to no events behind them. This includes what a window costs by being there.
+- *thinly*: the same thousand windows over one event per minute and key. They emit the same rows,
+  from hardly any events. This includes the fixed cost of each window.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from paneflow import aggregates as A, windows as W
 EVENTS, KEYS, WINDOWS = 2_000_000, 100, 1000
 SHORTEST, LONGEST = 60, 3600
 SINGLE = 5
-"""How many of the windows are asked for alone, to know what one costs."""
+"""How many of the windows run alone, to find out what one costs."""
 TARGET = 3
 UNITS = {"s": 1, "ms": 1000}
 
@@ -46,7 +46,7 @@ def lengths(windows: int, unit: str, seed: int = 7) -> list[W.Window]:
 
 
 def thin(keys: int) -> pa.Table:
-    """One event a minute of each key: every window of the bench holds one."""
+    """One event per minute and key: every window of the benchmark contains one."""
     times = np.repeat(BEGIN + np.arange(0, SPAN, SHORTEST), keys) * 1_000_000
     key = np.tile(np.arange(keys), SPAN // SHORTEST)
     stamps = pa.array(times).view(pa.timestamp("us"))
@@ -64,7 +64,7 @@ def compare(table: pa.Table, keys: int, windows: int, unit: str) -> dict[str, An
     chosen = lengths(windows, unit)
     many, sparse = query(chosen), thin(keys)
     rows, thin_rows = many.over(table).num_rows, many.over(sparse).num_rows
-    # A window of an hour begins to overlap the events an hour before them: twice the span.
+    # A window of an hour reaches the events an hour before they start: twice the span.
     step = 2 * SPAN * 1_000_000 * keys // rows
     fine = query([W.sliding("1 hour", f"{step} us")])
     fine_rows = fine.over(table).num_rows

@@ -1,8 +1,8 @@
-"""One contestant, one case, one fresh process: seconds, rows, and memory at its height.
+"""One contestant, one case, one new process: seconds, rows, and peak memory.
 
 Run as `python -m bench.measuring <task as JSON>`; `measure` does that and reads the answer. The
-input comes as Arrow files, one for each range of keys. They are read, handed over in the
-contestant's form, and answered one after another, and each result is dropped before the next.
+input comes as Arrow files, one for each range of keys. They are read, converted to the contestant's
+form and answered one after another; each result is dropped before the next.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ ROOT = str(Path(__file__).resolve().parent.parent)
 START = 60.0
 RUNS = 3
 LONG = 20.0
-"""Seconds beyond which a case is run once only."""
+"""A case that takes more seconds than this runs only once."""
 SHORT = 2.0
-"""Seconds that runs go on for, up to three times as many, since short ones are the most noisy."""
+"""Short runs are noisy, so they are repeated for this many seconds, up to three times as often."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """What to measure. With `limit`, give up when the whole would take longer, in seconds."""
+    """What to measure; with `limit`, given up if it would take more seconds than that."""
 
     contestant: str
     overlap: int
@@ -45,7 +45,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Measured:
-    """What came out; memory is that of the key range that took the most."""
+    """The result; memory is that of the key range that took the most."""
 
     seconds: float
     """The best of the runs, or the estimate if `over`."""
@@ -75,7 +75,7 @@ class Measured:
 
     @property
     def working_ratio(self) -> float | None:
-        """The same without the rows of the result, which somebody asked for."""
+        """The peak without the rows of the result, as a multiple of the input."""
         if self.peak_bytes is None:
             return None
         return max(0, self.peak_bytes - self.result_bytes) / self.input_bytes
@@ -84,9 +84,9 @@ class Measured:
 def measure(task: Task) -> Measured:
     """Run a task in a process of its own."""
     command = [sys.executable, "-m", "bench.measuring", json.dumps(asdict(task))]
-    # Time to start, to read and to warm up, and for one run that turns out to be too long.
+    # Time to start, to read and to warm up, and for one run that turns out too long.
     patience = None if task.limit is None else START + 3 * task.limit
-    # What this process can import, that one can.
+    # It can import what this process can.
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [ROOT, *sys.path]))}
     try:
         done = subprocess.run(
@@ -100,9 +100,9 @@ def measure(task: Task) -> Measured:
 
 
 def run(task: Task) -> Measured:
-    """Measure here and now."""
+    """Measure in this process."""
     contestant = CONTESTANTS[task.contestant]
-    # Compiling, loading libraries and starting threads is no part of a measurement.
+    # Compiling, loading libraries and starting threads are not part of a measurement.
     contestant.run(contestant.prepare(events(50_000, 100)), task.overlap)
     seconds, rows = 0.0, 0
     heaviest = Measured(0.0)
@@ -131,19 +131,19 @@ def run(task: Task) -> Measured:
 
 
 def enough(runs: int, seconds: float) -> bool:
-    """Whether the best of so many runs, in so many seconds, is good enough."""
+    """Whether the best of this many runs, in this many seconds, is good enough."""
     return runs >= 3 * RUNS or (runs >= RUNS and seconds >= SHORT)
 
 
 def timed(call: Callable[[], Any]) -> tuple[float, Any]:
-    """Seconds, and what the call gave."""
+    """Seconds, and what the call returned."""
     begun = time.perf_counter()
     result = call()
     return time.perf_counter() - begun, result
 
 
 def side_by_side(*calls: Callable[[], Any]) -> list[float]:
-    """The best seconds of several calls, run in turns, so that noise hits all alike."""
+    """The best seconds of several calls, run in turns, so that noise affects all of them alike."""
     best = [timed(call)[0] for call in calls]
     runs, spent = 1, sum(best)
     while not enough(runs, spent / len(calls)):
@@ -154,10 +154,10 @@ def side_by_side(*calls: Callable[[], Any]) -> list[float]:
 
 
 def _extent(result: Any) -> tuple[int, int]:
-    """Rows of an Arrow table or a polars frame, and the bytes that they have in memory.
+    """The rows of an Arrow table or a polars frame, and their bytes in memory.
 
-    Labels of a single window are zeros that nobody has written to: they take no memory yet, and
-    counting them would hide as much of what the call took beside its rows.
+    The labels of a single window are zeros that were never written. They take no memory yet, and
+    counting them would hide as much of what the call took apart from its rows.
     """
     if isinstance(result, pa.Table):
         written = (c for c in result.columns if not _is_single_label(c))
@@ -172,7 +172,7 @@ def _is_single_label(column: pa.ChunkedArray) -> bool:
 
 
 def _read(file: str) -> pa.Table:
-    # Not mapped: the input is in memory like everybody's, and counted before the peak is.
+    # Not mapped: the input is in memory, as for every contestant, before the peak is counted.
     with pa.OSFile(file) as source:
         return pa.ipc.open_file(source).read_all().combine_chunks()
 

@@ -1,7 +1,7 @@
-"""How much memory a call took at its height, as the kernel saw it.
+"""The peak memory of a call, as the kernel recorded it.
 
-The kernel keeps the highest resident size of a process and lets it be reset, which misses no
-peak, unlike a thread that looks now and then. It does so on Linux; elsewhere nothing is measured.
+The kernel records the highest resident size of a process and lets it be reset. That misses no peak,
+unlike a thread that polls. It works on Linux; elsewhere nothing is measured.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A bench in several parts, of which all are run or those that are named."""
+"""A benchmark in several parts: runs all of them, or those that are named."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def run_parts(
 ) -> None:
     """Run parts, show their figures and verdicts, and publish them unless the run is a quick one.
 
-    A part has `run(quick)`, which gives figures and sheets, `targets(figures)` and
+    A part has `run(quick)`, which returns figures and sheets, `targets(figures)` and
     `draw(figures)`.
     """
     parser = argparse.ArgumentParser(prog=f"python -m bench.{bench}", description=description)

@@ -1,4 +1,4 @@
-"""Draws what the benches measured."""
+"""Pictures of the benchmarks over tables."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _curve(panel: Any, name: str, points: Sequence[Figure]) -> None:
         linestyle="-" if CONTESTANTS[name].rows == ALL else ":",
         zorder=3 if ours else 2,
     )
-    # A hollow mark is an estimate of a run that was given up.
+    # A hollow mark is an estimate for a run that was given up.
     for over in (False, True):
         chosen = [f for f in points if f.measured.over is over]
         panel.plot(

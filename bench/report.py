@@ -1,4 +1,4 @@
-"""What every bench leaves behind: tables on the screen and in the docs, figures as JSON."""
+"""The output of every benchmark: tables on the screen and in the docs, figures as JSON."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Sheet:
 
 
 def machine() -> dict[str, Any]:
-    """What figures depend on."""
+    """The machine and the versions that figures depend on."""
     return {
         "date": datetime.now(UTC).date().isoformat(),
         "cores": os.cpu_count(),
@@ -66,7 +66,7 @@ def machine() -> dict[str, Any]:
 
 
 def write(name: str, figures: Any) -> Path:
-    """Keep the figures of a bench; the newest replace those before."""
+    """Write the figures of a benchmark to a file, replacing earlier ones."""
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{name}.json"
     path.write_text(json.dumps({"machine": machine(), "figures": figures}, indent=1) + "\n")
@@ -74,7 +74,7 @@ def write(name: str, figures: Any) -> Path:
 
 
 def publish(name: str, sheets: Sequence[Sheet]) -> None:
-    """Put tables into the page of benchmarks, in place of those that stand there."""
+    """Replace tables on the benchmarks page."""
     about = machine()
     versions = ", ".join(f"{library} {number}" for library, number in about["versions"].items())
     line = f"Measured on {about['date']}: {about['cores']} cores ({about['processor']}), Python "

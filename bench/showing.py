@@ -1,4 +1,4 @@
-"""Figures of the comparison over tables, in words: tables, and what was promised."""
+"""Shows the comparison over tables: its figures, and whether targets were met."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ HEADINGS = (
     "peak − rows",
 )
 LEGEND = (
-    "× paneflow: how many times as long as paneflow. peak: the memory of the call at its height, "
-    "above what was resident before; rows: that of the result; both as multiples of the input."
+    "× paneflow: how many times as long as paneflow. peak: the highest memory of the call, above "
+    "what was resident before; rows: that of the result; both as multiples of the input."
 )
 
 
@@ -48,7 +48,7 @@ def sheets(figures: Sequence[Figure]) -> list[Sheet]:
 
 
 def targets(figures: Sequence[Figure]) -> Iterator[tuple[bool, str]]:
-    """What was promised of each case, and whether it holds."""
+    """The targets of each case, and whether they were met."""
     for case, members in by_case(figures):
         ours = members[OURS]
         if case.keys == 100 and case.overlap in (60, 600):

@@ -30,7 +30,7 @@ FULL: Sizes = ((2_000_000, 20_000_000), (100, 100_000), (1, 60, 600, 3600))
 QUICK: Sizes = ((2_000_000,), (100,), (1, 60, 600))
 
 ROUNDS, SHORT = 2, 5.0
-"""How often everybody is measured who takes fewer seconds than that."""
+"""How often contestants are measured that take fewer seconds than that."""
 
 
 def check_agreement() -> None:
@@ -59,7 +59,7 @@ def run(sizes: Sizes, limit: float) -> Iterator[Figure]:
 
 def _compete(case: Case, files: tuple[str, ...], limit: float) -> Iterator[Figure]:
     found: dict[str, Measured] = {}
-    # Short ones come round again: noise that lasts for seconds would hit one of them alone.
+    # Short ones get another turn: noise that lasts for seconds would hit only one of them.
     for _ in range(ROUNDS):
         for name, contestant in CONTESTANTS.items():
             if not contestant.overlaps(case.overlap):
@@ -81,7 +81,7 @@ def _measured(case: Case, name: str, files: tuple[str, ...], limit: float) -> Me
 
 
 def write_input(table: pa.Table, case: Case, folder: Path) -> tuple[str, ...]:
-    """The files that hold the events of a case, one for each key range."""
+    """The files with the events of a case, one for each key range."""
     files = []
     for k, part in enumerate(key_ranges(table, case.keys, case.batches)):
         files.append(str(folder / f"{k}.arrow"))
@@ -102,7 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     figures: list[Figure] = []
     for figure in run(sizes, options.limit):
         figures.append(figure)
-        # A long run that is broken off leaves what it has measured.
+        # A long run that is interrupted leaves what it has measured.
         report.write(name, [asdict(f) for f in figures])
     show(figures)
     if not options.quick:

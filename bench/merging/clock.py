@@ -50,7 +50,7 @@ def _floor(values, kept, spent):  # type: ignore[no-untyped-def]
 
 
 def floor(values: Array) -> Array:
-    """The cycles that the clock reads around a single max: nothing can be faster."""
+    """The cycles that the clock shows for a single max: nothing can be faster."""
     spent = np.zeros(len(values), np.int64)
     _floor(values, np.empty(1024), spent)
     return spent

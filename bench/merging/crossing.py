@@ -1,12 +1,12 @@
-"""What it costs that a row of 22 numbers was last touched by another core.
+"""The cost of a row of 22 numbers that another core touched last.
 
-PBA saves its caller 7/8 of a combine at each slide, and has it write a row to a place that the
-second thread wrote last, and read one that the second thread has made.
+PBA saves its caller 7/8 of a combine per slide. In return, the caller writes a row to a place that
+the second thread wrote last, and reads one that the second thread has computed.
 
-Two threads, each kept on a core of its own, take turns without ever leaving compiled code: one
-writes all rows, then the other times itself. A virtual machine's two processors may for a while be
-two threads of one core, where rows cross for nothing. So there are trials over several seconds, and
-of those between cores the one counts in which they were farthest apart.
+Two threads, each pinned to a core of its own, take turns without ever leaving compiled code: one
+writes all rows, then the other times itself. The two processors of a virtual machine may for a time
+be two threads of one core, between which rows travel for free. So there are trials over several
+seconds, and of those between cores, the one in which they were farthest apart counts.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _read(rows, total):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True)
 def _prepare(rows, turns, rounds):  # type: ignore[no-untyped-def]
-    """Write the rows whenever it is this thread's turn."""
+    """Write the rows when it is this thread's turn."""
     for k in range(rounds):
         while observe(turns, 0) < 2 * k + 1:
             pass

@@ -15,11 +15,11 @@ from paneflow.merging._fiba_tree import state, weave
 from paneflow.merging.fiba import Fiba
 
 SPREAD = 1 << 32
-"""How far apart the times of a window are, so that much can be inserted between two of them."""
+"""The distance between the times of a window, so that many more fit between two of them."""
 
 
 def slides_loop(shape: Shape) -> str:
-    """At each time the oldest leaves and one comes, `behind` before the newest; then ask."""
+    """At each step evict the oldest, insert one `behind` before the newest, and query."""
     return weave(
         f"""
         def slides({state(shape)}, cuts, times, {shape.names("p")}, {shape.names("o")}):
@@ -44,7 +44,7 @@ def slides_loop(shape: Shape) -> str:
 
 
 def evictions_loop(shape: Shape) -> str:
-    """Drop `count` at once and ask, timed; fill up again, not timed."""
+    """Drop `count` at once and query, timed; fill up again, untimed."""
     return weave(
         f"""
         def evictions({state(shape)}, count, size, {shape.names("p")}, {shape.names("o")}, spent):
@@ -88,7 +88,7 @@ def _run(operator: Operator, window: Fiba, cuts: Array, times: Array, values: Ar
 
 
 def seconds_in_fiba(operator: Operator, size: int, values: Array) -> float:
-    """Seconds for sliding a full window in order."""
+    """Seconds to slide a full window in order."""
     window = Fiba(operator, size + 1)
     window.bulk_insert(np.arange(size), values[:size])
     times = np.arange(size, len(values))
@@ -96,9 +96,9 @@ def seconds_in_fiba(operator: Operator, size: int, values: Array) -> float:
 
 
 def seconds_at_distance(operator: Operator, size: int, distance: int, values: Array) -> float:
-    """Seconds for slides whose newcomers are each `distance` entries older than the newest.
+    """Seconds for slides that each insert `distance` entries before the newest.
 
-    The newest entries were ahead of their time: newcomers come behind one another, before those.
+    The newest entries were inserted ahead of time; later ones go one after another before them.
     """
     window = Fiba(operator, size + 1)
     first = np.arange(size) * SPREAD
@@ -110,7 +110,7 @@ def seconds_at_distance(operator: Operator, size: int, distance: int, values: Ar
 def cycles_of_fiba_evictions(
     operator: Operator, size: int, count: int, rounds: int, values: Array
 ) -> Array:
-    """The cycles of dropping `count` of a full window at once and asking, round by round."""
+    """The cycles to drop `count` entries of a full window at once and query, round by round."""
     window = Fiba(operator, size + 1)
     window.bulk_insert(np.arange(size), values[:size])
     spent = np.zeros(rounds, np.int64)

@@ -1,7 +1,7 @@
 """PBA against SBA: when is a second thread worth it?
 
-By size of partials (rows that are merged in place, and the same rows where every combine makes an
-array), and by what a combine costs. `paneflow.merging.pba.pays` follows these figures.
+By the size of partials (rows merged in place, and the same rows if every combine allocates an
+array), and by the cost of a combine. `paneflow.merging.pba.pays` follows from these figures.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SWEPT = 1 << 16
 
 
 def partials(operator: Operator, n: int) -> Array:
-    """Any partials of an operator, n of them."""
+    """n arbitrary partials of an operator."""
     rng = np.random.default_rng(7)
     (component,) = operator.components
     if component.width is None:
@@ -68,7 +68,7 @@ def by_range(quick: bool) -> dict[str, dict[int, dict[str, float]]]:
 
 
 def by_cost(quick: bool) -> list[dict[str, float]]:
-    """Numbers whose combine takes ever longer, at a range of 2^16."""
+    """Numbers with more and more expensive combines, at a range of 2^16."""
     figures = []
     for rounds in (0, 4) if quick else (0, 1, 2, 3, 5, 8):
         operator = roots(rounds) if rounds else maximum()
@@ -90,7 +90,7 @@ def fold_loop(shape: Shape) -> str:
 
 
 def together(operator: Operator) -> dict[str, float]:
-    """Nanoseconds of a combine that makes an array, on one thread and on two that share nothing."""
+    """Nanoseconds of a combine that allocates, on one thread and on two that share nothing."""
     fold = kernel(operator, "fold", fold_loop)
     mine, times = [partials(operator, 1000) for _ in range(2)], 2000
     fold(1, mine[0])
@@ -108,7 +108,7 @@ def together(operator: Operator) -> dict[str, float]:
 
 
 def run(quick: bool) -> tuple[Figures, list[Sheet]]:
-    """By range, by cost, and what making arrays costs two threads."""
+    """By range, by cost, and what allocating arrays costs two threads."""
     figures: Figures = {
         "range": by_range(quick),
         "cost": by_cost(quick),

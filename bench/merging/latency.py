@@ -1,9 +1,9 @@
 """Grid (iv): the latency of every single slide.
 
-The clock ticks about every 10 ns, and interrupts strike some slide in every few thousand, an empty
-loop as well. So the same slides are timed several times over, and each counts with the least of
-its times: an interrupt does not hit the same slide every time, while what the algorithm does at
-that slide comes every time. The floor, the clock around a single max, is treated the same way.
+The clock ticks about every 10 ns, and an interrupt hits one slide in every few thousand, even in an
+empty loop. So the same slides are timed several times, and the smallest time of each counts: an
+interrupt does not hit the same slide every time, but the algorithm does the same work at it every
+time. The floor, the clock around a single max, is treated the same way.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Figures = dict[str, Any]
 
 
 def least(run: Callable[[], Array], rounds: int) -> Array:
-    """Each slide's least time of several runs."""
+    """The smallest time of each slide in several runs."""
     spent = run()
     for _ in range(rounds - 1):
         wait_for_quiet()
@@ -73,7 +73,7 @@ def run(quick: bool) -> tuple[Figures, list[Sheet]]:
 
 
 def _curve(spent: Array) -> list[tuple[float, float]]:
-    """Points of the share of slides that take at least as long, dense where slides are few."""
+    """Points of the share of slides that take at least that long, dense where slides are few."""
     ordered = np.sort(spent)[::-1]
     ranks = np.unique(np.geomspace(1, len(spent), 400).astype(int))
     return [(float(ordered[rank - 1]), float(rank / len(spent))) for rank in ranks]
@@ -96,5 +96,5 @@ def targets(figures: Figures) -> Iterator[tuple[bool, str]]:
 
 
 def draw(figures: Figures) -> None:
-    """The share of slides as slow."""
+    """The share of slides that take at least that long."""
     pictures.draw_latency(figures["curves"])

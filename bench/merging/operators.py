@@ -1,4 +1,4 @@
-"""The aggregates that merge algorithms are measured with."""
+"""The aggregates for measuring merge algorithms."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def log_sum_exp() -> Operator:
 
 
 def roots(rounds: int) -> Operator:
-    """A number whose combine takes as many square roots, one after another."""
+    """A number whose combine takes that many square roots, one after another."""
     combine = _roots(rounds)
     return Operator(f"roots_{rounds}", (Input("v"),), FLOAT, (0.0,), combine)
 

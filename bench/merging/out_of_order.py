@@ -34,7 +34,7 @@ def at_distances(quick: bool) -> dict[int, float]:
 
 
 def evictions(quick: bool) -> Figures:
-    """Grid (vi): nanoseconds for each entry that leaves a window of 2^18 with others at once."""
+    """Grid (vi): nanoseconds per entry, when many leave a window of 2^18 at once."""
     size = 1 << 18
     values = np.random.default_rng(5).normal(size=size)
     scale = nanoseconds_per_cycle()
@@ -72,7 +72,7 @@ def _sheet(title: str, figures: Figures) -> Sheet:
 
 
 def targets(figures: dict[str, Figures]) -> Iterator[tuple[bool, str]]:
-    """None: these are for looking at."""
+    """No targets: these figures are for information."""
     yield from ()
 
 

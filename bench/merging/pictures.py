@@ -1,4 +1,4 @@
-"""Draws what the benches of merging measured."""
+"""Pictures of the merging benchmarks."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _powers(panel: Any) -> None:
 
 
 def _plain(axis: Any) -> None:
-    """Numbers as they are spoken, not as powers of ten."""
+    """Plain numbers instead of powers of ten."""
     axis.set_major_locator(LogLocator(base=10))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))

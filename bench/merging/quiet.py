@@ -1,4 +1,4 @@
-"""Waits for a quiet moment: what needs two cores cannot be measured while others use them."""
+"""Waits for a quiet moment: two cores are needed, and other processes may use them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ GLANCE = 0.04
 
 
 def busy() -> int:
-    """Ticks of a hundredth of a second that all processors together have worked since the start."""
+    """Hundredths of a second that all processors together have been busy since boot."""
     user, nice, system, _, _, *interrupts = map(
         int, STATISTICS.read_text().split("\n")[0].split()[1:]
     )
@@ -18,7 +18,7 @@ def busy() -> int:
 
 
 def wait_for_quiet(patience: float = 0.25) -> bool:
-    """Whether nobody used the processors for a moment, within so many seconds."""
+    """Whether the processors were idle for a moment within that many seconds."""
     if not STATISTICS.exists():
         return True
     end = time.monotonic() + patience

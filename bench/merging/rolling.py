@@ -1,8 +1,8 @@
 """A rolling maximum over a column of int32, one core, against peers and memcpy.
 
-New memory has to be cleared by the system first, which merges avoid by using a block again that
-nobody holds (`spare.py`), as memcpy does, which writes to an array that is there. What is lost
-without that is shown by the fresh copy, into a new array, and by a merge that finds no block.
+The system has to clear new memory first. Merges avoid that by reusing a block that is no longer in
+use (`spare.py`), just as memcpy writes to an existing array. The fresh copy, into a new array, and
+a merge that finds no such block show what is lost otherwise.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Figures = dict[int, dict[str, float]]
 
 
 def run(quick: bool) -> tuple[Figures, list[Sheet]]:
-    """Million items a second, the result materialised."""
+    """Million items a second, with the result materialised."""
     n = 2_000_000 if quick else 20_000_000
     values = np.random.default_rng(3).integers(0, 1 << 30, n, dtype=np.int32)
     merger = Sba(maximum_of_int32(), (values,))
@@ -58,7 +58,7 @@ def _anew(merger: Sba, size: int) -> None:
 
 
 def targets(figures: Figures) -> Iterator[tuple[bool, str]]:
-    """How far from peers and from memory it is."""
+    """How it compares with peers and with memcpy."""
     for size, row in figures.items():
         ours = row["paneflow"]
         yield ours >= 8 * row["polars"], f"{size:,}: {ours / row['polars']:.1f} times polars (8)"
@@ -68,4 +68,4 @@ def targets(figures: Figures) -> Iterator[tuple[bool, str]]:
 
 
 def draw(figures: Figures) -> None:
-    """A table says it all."""
+    """No picture: the table is enough."""

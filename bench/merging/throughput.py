@@ -35,7 +35,7 @@ PRESENT = 0.9
 
 
 def best(run: Callable[[], Any], times: int = 2) -> float:
-    """Seconds of the fastest of several runs."""
+    """The seconds of the fastest of several runs."""
     seconds = []
     for _ in range(times):
         before = time.perf_counter()
@@ -83,7 +83,7 @@ def by_slide(quick: bool) -> Figures:
 
 
 def by_minutes(quick: bool) -> Figures:
-    """Grid (iii): time windows of 6 to 60 minutes that slide by 10 ms; a tenth of all is absent."""
+    """Grid (iii): time windows of 6 to 60 minutes, slide 10 ms; a tenth of slices is missing."""
     rng = np.random.default_rng(2)
     count = 50_000 if quick else 300_000
     names = [name for name in OPEN if name != "recalculate"]
@@ -102,7 +102,7 @@ def by_minutes(quick: bool) -> Figures:
 
 
 def columns(values: Array, size: int, step: int) -> Callable[[], Any]:
-    """paneflow's columnar face, by SBA."""
+    """paneflow over whole columns, with SBA."""
     merger = Sba(maximum(), (values,))
     lo = np.arange(0, len(values) - size + 1, step)
     merger.merge(lo[:3], lo[:3] + size)
@@ -110,19 +110,19 @@ def columns(values: Array, size: int, step: int) -> Callable[[], Any]:
 
 
 def in_pandas(values: Array, size: int, step: int) -> Callable[[], Any]:
-    """Its rolling maximum."""
+    """The rolling maximum of pandas."""
     series = pd.Series(values)
     return lambda: series.rolling(size, step=step).max()
 
 
 def in_polars(values: Array, size: int, step: int) -> Callable[[], Any]:
-    """Its rolling maximum, of which every so many are taken."""
+    """The rolling maximum of polars, every `step`-th of it."""
     series = pl.Series(values)
     return lambda: series.rolling_max(size).gather_every(step)
 
 
 def in_duckdb(values: Array, size: int, step: int) -> Callable[[], Any]:
-    """A window function over rows, of which every so many are taken."""
+    """A window function over rows, every `step`-th of it."""
     connection = duckdb.connect(config={"threads": 1})
     connection.execute("SET enable_progress_bar = false")
     frame = pd.DataFrame({"i": np.arange(len(values)), "v": values})
@@ -136,7 +136,7 @@ def in_duckdb(values: Array, size: int, step: int) -> Callable[[], Any]:
 
 
 def copied(values: Array, size: int, step: int) -> Callable[[], Any]:
-    """NumPy's copy of the values: what memory allows."""
+    """NumPy's copy of the values: the limit that memory sets."""
     target = np.empty_like(values)
     return lambda: np.copyto(target, values)
 
@@ -175,7 +175,7 @@ def _sheet(title: str, figures: Figures) -> Sheet:
 
 
 def targets(figures: dict[str, Figures]) -> Iterator[tuple[bool, str]]:
-    """None: these are for looking at."""
+    """No targets: these figures are for information."""
     yield from ()
 
 

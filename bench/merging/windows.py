@@ -37,9 +37,9 @@ OPEN: dict[str, Callable[[Operator, int], Any]] = {
 }
 
 MOST = {"recalculate": 256}
-"""Slices above which an algorithm takes too long to be worth a figure."""
+"""Beyond this many slices an algorithm takes too long to be worth a figure."""
 LEAST = {"pba": 1024}
-"""Slices below which two threads do nothing but wait for each other."""
+"""Below this many slices two threads only wait for each other."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Slides:
 
 @dataclass(frozen=True)
 class TimeSlides:
-    """Writes the loop over slices at times: what is older than the range leaves."""
+    """Writes the loop over slices with times: those older than the range leave."""
 
     algorithm: Algorithm
 
@@ -112,7 +112,7 @@ class TimedSlides:
 
 @dataclass(frozen=True)
 class Evictions:
-    """Writes the loop that drops many and asks, timed, then fills up again, not timed."""
+    """Writes the loop that drops many and queries, timed, then fills up again, untimed."""
 
     algorithm: Algorithm
 
@@ -145,7 +145,7 @@ class Clocked:
 
 
 class Opened:
-    """A window of an algorithm, with room for what it answers; closed at the end."""
+    """A window of an algorithm, with room for its answers; closed at the end."""
 
     def __init__(self, name: str, operator: Operator, size: int) -> None:
         self.window = OPEN[name](operator, size)
@@ -169,7 +169,7 @@ class Opened:
 def seconds_to_slide(
     name: str, operator: Operator, size: int, values: Array, step: int = 1
 ) -> float:
-    """Seconds for sliding a full window over values, of which the first `size` fill it."""
+    """Seconds to slide a full window over values, of which the first `size` fill it."""
     with Opened(name, operator, size) as opened:
         state, out = opened.window.state, opened.out
         fill = opened.kernel("slides", Slides(opened.algorithm))
@@ -184,7 +184,7 @@ def seconds_to_slide(
 def seconds_by_time(
     name: str, operator: Operator, size: int, length: int, times: Array, values: Array
 ) -> float:
-    """Seconds for a window by time, after the slices of its first range."""
+    """Seconds for a time window, after the slices of its first range."""
     with Opened(name, operator, size) as opened:
         state, out = opened.window.state, opened.out
         run = opened.kernel("slides", TimeSlides(opened.algorithm))
@@ -196,7 +196,7 @@ def seconds_by_time(
 
 
 def cycles_of_slides(name: str, operator: Operator, size: int, values: Array) -> Array:
-    """The cycles of each slide, those that fill the window included."""
+    """The cycles of each slide, including those that fill the window."""
     spent = np.zeros(len(values), np.int64)
     with Opened(name, operator, size) as opened:
         run = opened.kernel("slides", TimedSlides(opened.algorithm), clocked=True)
@@ -207,7 +207,7 @@ def cycles_of_slides(name: str, operator: Operator, size: int, values: Array) ->
 def cycles_of_evictions(
     name: str, operator: Operator, size: int, count: int, rounds: int, values: Array
 ) -> Array:
-    """The cycles of dropping `count` of a full window of `size` and asking, round by round."""
+    """The cycles to drop `count` of a full window of `size` and query, round by round."""
     spent = np.zeros(rounds, np.int64)
     with Opened(name, operator, size) as opened:
         fill = opened.kernel("slides", Slides(opened.algorithm))

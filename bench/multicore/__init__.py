@@ -1,8 +1,9 @@
 """The multicore engine: settings of the thesis, latency, a model of more cores, trading, pushes,
-and pushes to streams that hold much.
+and pushes to streams that hold many events.
 
-The settings are those of table 16 of the thesis that the topologies come from; the trading query
-is that of the worker models' paper. Each part has a file of its own.
+The settings are those of table 16 of the master's thesis "Disjoint Parallelization of
+Sliding-Window Streaming Aggregation". The trading query is from Mencagli et al., "Harnessing
+Sliding-Window Execution Semantics for Parallel Stream Processing". Each part has its own file.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a push of 100 events costs, by what the stream holds: 10^4 to 10^6 events.
 
 Events are held for many reasons: windows are long, sources are silent, lateness is large, there
-are many keys. A push may cost by what comes and by what closes, never by what is held.
+are many keys. The cost of a push may depend on what arrives and what closes, never on what is held.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Figures = dict[str, Any]
 
 @dataclass(frozen=True)
 class Holding:
-    """A reason to hold events, and the strategies that it is measured with."""
+    """A reason to hold events, and the strategies to measure it with."""
 
     name: str
     windows: list[W.Window]
@@ -100,7 +100,7 @@ HOLDINGS = (
 
 
 class Line:
-    """A stream without its thread: each push is worked on to the end before the next."""
+    """A stream without its thread: each push is processed completely before the next."""
 
     def __init__(self, holding: Holding, strategy: str, schema: pa.Schema) -> None:
         query = holding.query
@@ -115,7 +115,7 @@ class Line:
         self._strategy = made(query, kinds, 1 if strategy == "single" else 2, None)
 
     def push(self, batch: pa.RecordBatch) -> None:
-        """All that a push brings about."""
+        """Everything that a push causes."""
         now = time.perf_counter()
         arrival = Arrival(0, batch.select(self._names), None, batch.num_rows, now, True)
         for step in self._front.take([arrival]):
@@ -133,7 +133,7 @@ class Line:
 
 
 def events(holding: Holding, start: int, end: int) -> pa.RecordBatch:
-    """One event at each moment."""
+    """One event per tick."""
     rng = np.random.default_rng(start)
     n = end - start
     t = np.arange(start, end)
@@ -151,7 +151,7 @@ def events(holding: Holding, start: int, end: int) -> pa.RecordBatch:
 
 
 def costs(holding: Holding, strategy: str, sizes: list[int], pushes: int) -> list[list[float]]:
-    """Seconds of each push, once so many events are held."""
+    """Seconds of each push, once that many events are held."""
     line = Line(holding, strategy, events(holding, 0, 1).schema)
     found = []
     at = 0
@@ -165,7 +165,7 @@ def costs(holding: Holding, strategy: str, sizes: list[int], pushes: int) -> lis
             for _ in range(pushes):
                 batch = events(holding, at, at + PUSH)
                 at += PUSH
-                time.sleep(0.001)  # threads come to an end with the push before
+                time.sleep(0.001)  # threads finish the push before
                 start = time.perf_counter()
                 line.push(batch)
                 spent.append(time.perf_counter() - start)
@@ -176,7 +176,7 @@ def costs(holding: Holding, strategy: str, sizes: list[int], pushes: int) -> lis
 
 
 def run(quick: bool) -> tuple[Figures, list[Sheet]]:
-    """Median, mean and slowest percent of pushes, by what is held."""
+    """Median, mean and 99th percentile of pushes, by what is held."""
     sizes = [10**2, 10**3] if quick else [10**4, 10**5, 10**6]
     figures: Figures = {}
     rows = []
@@ -201,7 +201,7 @@ def run(quick: bool) -> tuple[Figures, list[Sheet]]:
 
 
 def targets(figures: Figures) -> Iterator[tuple[bool, str]]:
-    """Flat."""
+    """The cost does not grow with what is held."""
     for name, found in figures.items():
         ratio = found["median"][-1] / found["median"][0]
         yield ratio <= PROMISED, f"{name}: {ratio:.2f} times ({PROMISED:g})"

@@ -1,16 +1,16 @@
-"""Latency of a stream at a quarter of the load that it sustains: 4 PUs, batches of 100 events.
+"""Latency of a stream at a quarter of the load it sustains: 4 PUs, batches of 100 events.
 
-A stream is pushed to by one thread and read by another. Latency counts from the push of the event
-that ends a window to the moment when the reader has the window's row. How much a stream sustains is
-measured with the same batches, pushed as fast as they are taken. At a quarter of that, batches have
-a schedule, and one that is late is pushed at once; how many events a second that came to is shown.
+One thread pushes to the stream and another reads from it. Latency is the time from the push of the
+event that ends a window until the reader has the window's row. The load that a stream sustains is
+measured with the same batches, pushed as fast as they are accepted. At a quarter of that load
+batches are pushed on a schedule, late ones at once; the rate that resulted is shown.
 
-It counts from the call: a short batch is worked on within its push, so a source that pushes by a
-clock may fall behind it for as long. A percentile near the end is that of the machine as much as of
-the program: on a busy one a thread that only sleeps wakes up milliseconds late. So every strategy
-runs several times, and the run with the middle 99th percentile counts; the worst is shown beside
-it. What the machine does on its own is the first line: how late a thread wakes up that sleeps as
-long as a pusher between two batches.
+Latency counts from the call: a short batch is processed within its push, so a source that pushes on
+a schedule may fall behind by that time. The highest percentiles depend on the machine as much as on
+the program: on a busy one, a thread that only sleeps wakes up milliseconds late. So every strategy
+runs several times, and the run with the median 99th percentile counts; the worst is shown next to
+it. The first line shows the machine alone: how late a thread wakes up that sleeps as long as the
+pushing thread does between two batches.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from bench.report import Sheet
 WORKERS, LENGTH, RUNS = 4, 100, 5
 PROMISED = ("handshake", "round_robin", "pane_line")
 SETTLED = 20
-"""Windows at the beginning of a stream that are not counted: caches and branches are cold."""
+"""Windows at the start of a stream are not counted: caches and branches are cold."""
 Figures = dict[str, Any]
 
 
 def events(n: int) -> list[pa.RecordBatch]:
-    """The stream in batches, as a user has them."""
+    """The stream in batches, as users have them."""
     return [batch.given for batch in CHEAP.batches(n, LENGTH)]
 
 
 def follow(
     strategy: str, batches: list[pa.RecordBatch], pace: float = 0.0
 ) -> tuple[float, float, list[float]]:
-    """Seconds until the last push and the last row, and windows' latencies while it was fed.
+    """Seconds until the last push and the last row, and the latencies of windows meanwhile.
 
-    Batches are pushed as fast as they are taken, or one in `pace` seconds.
+    Batches are pushed as fast as they are accepted, or one every `pace` seconds.
     """
     pushed: list[float] = []
     read: list[tuple[float, pa.Table]] = []
@@ -78,7 +78,7 @@ def follow(
         now - pushed[end // LENGTH]
         for now, rows in read
         for end in rows.column("end").unique().to_pylist()
-        # What only the end of the stream closes says nothing about latency.
+        # Windows that close only at the end of the stream say nothing about latency.
         if end // LENGTH < len(pushed)
     ]
     return fed, done, latencies[SETTLED:]
@@ -108,7 +108,7 @@ def run(quick: bool) -> tuple[Figures, list[Sheet]]:
 
 
 def overslept() -> float:
-    """Seconds that a thread is late which sleeps for a millisecond."""
+    """How many seconds late a thread wakes up that sleeps for a millisecond."""
     before = time.perf_counter()
     time.sleep(0.001)
     return time.perf_counter() - before - 0.001

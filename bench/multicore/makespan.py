@@ -1,20 +1,19 @@
-"""How long a stream would take on as many cores as there are PUs: a model, and what it rests on.
+"""How long a stream would take with one core per PU: a model.
 
-Threads of this process run on the cores that there are, so scaling beyond them cannot be measured.
-But what each PU has to do can be counted with any number of PUs, and what each thing costs can be
-measured with one. The model:
+Scaling beyond the cores of this machine cannot be measured. But what each PU has to do can be
+counted with any number of PUs, and what each operation costs can be measured with one. The model:
 
-- a PU is busy for the sum over its parts: count times cost, messages among them;
+- a PU is busy for the sum over its operations, messages among them: count times cost;
 - PUs work side by side, each on a core of its own, so the stream takes as long as the busiest PU;
-- except for what needs the interpreter lock: the steps between two messages, of all PUs and of the
-  feeder together, one after the other.
+- but steps that need the interpreter lock, those between two messages, run one after another, for
+  all PUs and the feeding thread together.
 
     makespan(P) = max(max over PUs of sum(count * cost), messages of all PUs * cost of a message)
 
 Costs are fitted for each setting: `message` from a stream of single events without overlap, the
-others from kernels run alone. A step or a merge finds its window; to make a new one is part of what
-a row costs. `hash_once` also lists what it hashes, and `pane_line` pays for each part of a window
-that it finds. The measured 1 and 2 PUs stand beside the model in the plot.
+others from kernels run alone. A step or a merge finds its window; making a new one is part of the
+cost of a row. `hash_once` also lists what it hashes, and `pane_line` pays for each part of a window
+that it finds. The plot shows the measured 1 and 2 PUs next to the model.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ Figures = dict[str, Any]
 
 
 def costs(setting: Setting, sample: int) -> Costs:
-    """Seconds of each part, for the aggregate of a setting."""
+    """Seconds of each operation, for the aggregate of a setting."""
     question = Question(setting.query, KINDS)
     (span,) = question.spans
     (batch,) = setting.batches(sample, sample)
@@ -97,7 +96,7 @@ def costs(setting: Setting, sample: int) -> Costs:
 
 
 def _part(question: Question, batch: Batch) -> float:
-    """Seconds of a part of a window that travels along the line of panes."""
+    """Seconds for one part of a window that travels along the line of panes."""
     (span,) = question.spans
     pieces, panes, parts_of = Pieces(span), Cells(question), PartsOf(question)
     dealer = Dealer([pieces], [pieces.together], True, 1)

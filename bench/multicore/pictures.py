@@ -1,4 +1,4 @@
-"""Draws what the benches of the multicore engine measured."""
+"""Pictures of the multicore benchmarks."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def draw_latency(figures: Mapping[str, Any]) -> None:
 
 
 def draw_pushes(figures: Mapping[str, Any]) -> None:
-    """Events a second by the length of a batch, beside the same events as a table."""
+    """Events a second by the length of a batch, next to the same events as a table."""
     picture, (panel,) = opened(1, 8)
     lengths = [int(length) for length in figures]
     for what, label, name in (

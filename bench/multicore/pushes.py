@@ -1,6 +1,6 @@
-"""One worker fed in long and in short batches: events a second, beside the same query over a table.
+"""One worker fed in long and short batches: events a second, next to the same query over a table.
 
-A sum, 100 keys, windows that overlap 60 times, and a slide for every 33,333 events.
+A sum, 100 keys, windows that overlap 60 times, and a slide every 33,333 events.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ Figures = dict[str, Any]
 
 
 def events(n: int) -> pa.RecordBatch:
-    """One event at each moment, with a random key."""
+    """One event per tick, with a random key."""
     rng = np.random.default_rng(1)
     return pa.record_batch({"t": np.arange(n), "k": rng.integers(0, 100, n), "v": rng.random(n)})
 
 
 def seconds_to_push(given: pa.RecordBatch, length: int) -> float:
-    """A whole stream in batches of one length, with its rows taken now and then."""
+    """A whole stream in batches of one length, reading rows from time to time."""
     batches = [given.slice(at, length) for at in range(0, given.num_rows, length)]
     rows = 0
     with QUERY.open() as stream:

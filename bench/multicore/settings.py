@@ -1,4 +1,4 @@
-"""Table 16's settings with every topology: events a second, and the latency of full load."""
+"""The settings of table 16 with every topology: events a second, and latency at full load."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from bench.report import Sheet
 
 Figures = dict[str, Any]
 
-# Events and the length of batches, without panes and with them: so many events that a run takes
-# about a second, in batches that are long beside what a message costs, and many beside the PUs.
+# Events and the length of batches, without panes and with them: enough events for a run of about a
+# second, in batches that outweigh the cost of a message, and many more batches than PUs.
 SIZES: dict[str, tuple[tuple[int, int], tuple[int, int]]] = {
     HASH.name: ((40_000, 1000), (40_000, 1000)),
     RRCP.name: ((2000, 100), (500_000, 5000)),
@@ -58,7 +58,7 @@ def run(quick: bool) -> tuple[Figures, list[Sheet]]:
 
 
 def targets(figures: Figures) -> Iterator[tuple[bool, str]]:
-    """Panes pay where windows overlap much."""
+    """Panes pay off where windows overlap a lot."""
     found = figures[RRCP.name]
     for workers in found["pane_line"]:
         others = max(

@@ -1,4 +1,4 @@
-"""The streams and questions of table 16, and how a topology is driven through them."""
+"""The streams and queries of table 16, and how a topology is fed with them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Setting:
         )
 
     def batches(self, events: int, length: int) -> list[Batch]:
-        """So many events, in batches."""
+        """That many events, in batches."""
         rng = np.random.default_rng(16)
         t = np.arange(events)
         key, v = rng.integers(0, self.keys, events), rng.random(events)
@@ -76,7 +76,7 @@ CHEAP = Setting("sum, 100 keys, overlap 60", 60_000, 1000, 100, A.sum("v"))
 
 @dataclass
 class Driven:
-    """What came of it."""
+    """The result of a run."""
 
     seconds: float
     rows: int
@@ -87,10 +87,10 @@ class Driven:
 def drive(
     topology: str, setting: Setting, workers: int, batches: list[Batch], pace: float = 0.0
 ) -> Driven:
-    """Feed all batches, as fast as they are taken or one in `pace` seconds; see when rows come.
+    """Feed all batches, back to back or one every `pace` seconds, and time the rows.
 
     As in the thesis, latency counts from the entry of the event that ends a window to the moment
-    when the window's row leaves; rows are taken by a thread of their own.
+    when the window's row leaves; a separate thread reads the rows.
     """
     running = BY_NAME[topology](setting.query, KINDS, workers)
     last_event = int(batches[-1].t[-1])
@@ -104,7 +104,7 @@ def drive(
             last = ended
             for part in running.take():
                 rows += len(part)
-                # What only the end of the stream closes says nothing about latency.
+                # Windows that close only at the end of the stream say nothing about latency.
                 if len(part) and (part.end.min() <= last_event or not pace):
                     latencies.append(time.perf_counter() - part.arrived)
             if last:

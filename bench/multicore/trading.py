@@ -4,7 +4,7 @@ Mencagli et al., "Harnessing Sliding-Window Execution Semantics for Parallel Str
 sections 5.2 and 5.3: 200,000 quotes a second, a polynomial fitted to every window. Time windows of
 one second that slide by 50 and by 10 ms are served by active and by agnostic workers; windows that
 slide by 4,000 quotes only by agnostic ones. `ideal` is how many windows end in a second of quotes:
-a model that gives more results a second than that keeps up with the stream.
+a model that gives at least as many results a second keeps up with the stream.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Figures = dict[str, Any]
 
 
 def fit(times: npt.NDArray[np.int64], prices: npt.NDArray[np.float64]) -> float:
-    """The price that a parabola through a window's quotes gives at its last quote."""
+    """The price at the window's last quote, by a parabola fitted to its quotes."""
     seconds = (times - times[-1]) / 1e6
     return float(np.polyfit(seconds, prices, 2)[-1]) if len(prices) > 2 else float(prices[-1])
 
@@ -54,7 +54,7 @@ def cases(quick: bool) -> dict[str, tuple[W.Window, tuple[str, ...], float]]:
 
 
 def results_a_second(window: W.Window, model: str, workers: int, table: pa.Table) -> float:
-    """Rows of a whole stream, by the time it takes."""
+    """The rows of a whole stream, divided by its time."""
     query = pf.Query(window, {"price": A.apply(fit, "x", "price")}, time="t")
     rows: int = 0
     start = time.perf_counter()

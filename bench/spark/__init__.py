@@ -1,1 +1,1 @@
-"""paneflow on Spark beside Spark's own windows: finite frames and streams."""
+"""paneflow on Spark against Spark's own windows: batch and streaming DataFrames."""

@@ -11,7 +11,7 @@ from bench.spark.setting import spark_in_folder
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the parts that were asked for, or all; only a full run is published."""
+    """Run the parts that were named, or all; only a full run is published."""
     parser = argparse.ArgumentParser(prog="python -m bench.spark", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a fraction of the rows")
     parser.add_argument("parts", nargs="*", help="batch, keys, streams: all unless named")

@@ -1,4 +1,4 @@
-"""Finite frames: by overlap against Spark's `window()`, one hot key, many windows."""
+"""Batch DataFrames: by overlap against Spark's `window()`, one hot key, many windows."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ MILLION = 1_000_000
 
 
 def peak(length: int) -> pf.Query:
-    """The maximum of windows so many seconds long that slide by one."""
+    """The maximum of windows of that many seconds, sliding by one second."""
     window = W.sliding(f"{length} s", "1 s")
     return pf.Query(window, {"peak": A.max("v")}, key="key", time="ts")
 
 
 def spark_window(data: Any, length: int) -> Any:
-    """The same by Spark's own function."""
+    """The same with Spark's own function."""
     window = F.window("ts", f"{length} seconds", "1 second")
     return data.groupBy("key", window).agg(F.max("v").alias("peak"))
 
@@ -44,8 +44,8 @@ def by_overlap(spark: Any, folder: Path, quick: bool) -> list[Sheet]:
         cells.append(
             [str(length), f"{taken['paneflow']:.2f}", f"{own[length]:.2f}", f"{ratio:.1f}"]
         )
-    # Spark needs minutes for the same rows, so it answers once, and not at all in a quick run.
-    # Fewer rows would not do: time does not scale with them, as windows are shared by many.
+    # Spark needs minutes for the same rows, so it runs once, and not at all in a quick run.
+    # Fewer rows would not be a fair test: rows share windows, so time does not scale with them.
     ours = best({"paneflow": peak(600).over(data)}, 2)["paneflow"]
     cells.append(["600", f"{ours:.2f}", "", ""])
     if not quick:
@@ -67,7 +67,7 @@ def by_overlap(spark: Any, folder: Path, quick: bool) -> list[Sheet]:
 
 
 def hot_key(spark: Any, folder: Path, quick: bool) -> list[Sheet]:
-    """One key with nine tenths of the rows, beside evenly spread keys."""
+    """One key with nine tenths of the rows, compared with evenly spread keys."""
     count = MILLION if quick else 10 * MILLION
     even = frame(spark, folder, events(count, 100, 3600), "even")
     hot = frame(spark, folder, events(count, 100, 3600, hot=0.9), "hot")
@@ -95,14 +95,14 @@ def many_windows(spark: Any, folder: Path, quick: bool) -> list[Sheet]:
     lengths = np.random.default_rng(7).choice(np.arange(60, 3601), 1000, replace=False)
 
     def query(several: int) -> pf.Query:
-        # The shortest is always among them, so that it decides over no ratio.
+        # The shortest is always among them, so it does not affect any ratio.
         chosen = [int(lengths.min()), *(n for n in lengths if n > lengths.min())][:several]
         windows = [W.sliding(f"{n} s", f"{n} s", offset="1 s") for n in chosen]
         return pf.Query(windows, {"peak": A.max("v")}, key="key", time="ts")
 
     answers = {f"{several:,}": query(several).over(data) for several in (1, 2, 10, 100, 1000)}
     rows = {name: answer.count() for name, answer in answers.items()}
-    # What rows cost: one window that slides so finely that it gives as many.
+    # The cost of rows: one window that slides so finely that it emits as many.
     slide = f"{round(3600 * 2 * 100 / rows['1,000'] * 1000)} ms"
     window = W.sliding("3600 s", slide)
     fine = pf.Query(window, {"peak": A.max("v")}, key="key", time="ts").over(data)

@@ -1,8 +1,8 @@
-"""Finite frames by their keys: few, many, very many, and unevenly used; beside peers.
+"""Batch DataFrames by their keys: few, many, very many, and skewed; against peers.
 
-The question: the largest value in every ten minutes, each minute, for every key. Spark's `window()`
-copies a row ten times for it; polars and DuckDB are asked in the way that was quickest, over tables
-of their own in memory.
+The query: the largest value of the last ten minutes, every minute, for every key. Spark's
+`window()` copies a row ten times for it. polars and DuckDB are asked in the way that was fastest,
+over in-memory tables of their own.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ def question() -> pf.Query:
 
 
 def spark_window(data: Any) -> Any:
-    """The same by Spark's own function."""
+    """The same with Spark's own function."""
     window = F.window("ts", f"{SLIDE * OVERLAP} seconds", f"{SLIDE} seconds")
     return data.groupBy("key", window).agg(F.max("v").alias("peak"))
 
 
 def by_polars(table: pa.Table) -> Callable[[], int]:
-    """The same by polars: a row for each minute of a key first."""
+    """The same with polars: first one row per minute and key."""
     given = pl.from_arrow(table)
     assert isinstance(given, pl.DataFrame)
 
@@ -66,7 +66,7 @@ def by_polars(table: pa.Table) -> Callable[[], int]:
 
 
 def by_duckdb(table: pa.Table) -> Callable[[], int]:
-    """The same by DuckDB: a row for each minute of a key, which is then in ten windows."""
+    """The same with DuckDB: one row per minute and key, which is then in ten windows."""
     connection = duckdb.connect()
     connection.execute("SET preserve_insertion_order = false")
     connection.register("given", table)
@@ -84,12 +84,12 @@ def by_duckdb(table: pa.Table) -> Callable[[], int]:
 
 
 def in_memory(table: pa.Table) -> Callable[[], int]:
-    """The same by paneflow's own table engine."""
+    """The same with paneflow's table engine."""
     return lambda: question().over(table).num_rows
 
 
 def best_call(call: Callable[[], int], rounds: int) -> tuple[float, int]:
-    """The best time of a call after a first one that does not count, and the rows it gave."""
+    """The best time of a call, after a first one that does not count, and its rows."""
     rows = call()
     taken = []
     for _ in range(rounds):
@@ -100,7 +100,7 @@ def best_call(call: Callable[[], int], rounds: int) -> tuple[float, int]:
 
 
 def run(spark: Any, folder: Path, quick: bool) -> list[Sheet]:
-    """Every setting, by everybody."""
+    """Every setting, with every contestant."""
     count, rounds = (MILLION // 10, 1) if quick else (2 * MILLION, 3)
     cells = []
     for name, keys, zipf in SETTINGS:

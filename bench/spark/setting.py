@@ -1,4 +1,4 @@
-"""The session, the events and the clock that all of these benches share."""
+"""The session, the events and the clock that the Spark benchmarks share."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SECOND = 1_000_000
 
 @contextmanager
 def spark_in_folder() -> Iterator[tuple[Any, Path]]:
-    """A session, and a folder for files, for as long as a bench runs."""
+    """A session and a folder for files, while a benchmark runs."""
     folder = Path(tempfile.mkdtemp(prefix="paneflow-bench-"))
     spark = session("paneflow bench", **{"spark.driver.memory": "6g"})
     try:
@@ -37,7 +37,7 @@ def events(
 ) -> pa.Table:
     """Events over `span` seconds in order of time; key 0 has a share `hot` of them.
 
-    With `zipf` the n-th key has a share in proportion to n ** -zipf, and otherwise all have alike.
+    With `zipf` the n-th key has a share in proportion to n ** -zipf; otherwise all are equal.
     """
     rng = np.random.default_rng(seed)
     if zipf is None:
@@ -72,7 +72,7 @@ def files(folder: Path, table: pa.Table, batches: int, name: str) -> Path:
 
 
 def seconds(answer: Any) -> float:
-    """How long it takes to compute every row of a frame."""
+    """The seconds it takes to compute every row of a frame."""
     before = time.perf_counter()
     answer.write.format("noop").mode("overwrite").save()
     return time.perf_counter() - before

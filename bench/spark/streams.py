@@ -16,7 +16,7 @@ WINDOW, BATCHES = 600, 8
 
 
 def query(slide: int) -> pf.Query:
-    """Ten minutes sliding by so many seconds."""
+    """Ten minutes sliding by that many seconds."""
     window = W.sliding(f"{WINDOW} s", f"{slide} s")
     return pf.Query(window, {"peak": A.max("v")}, key="key", time="ts", lateness="5 s")
 
@@ -28,7 +28,7 @@ def read(spark: Any, source: Path) -> Any:
 
 
 def rate(progress: list[dict[str, Any]]) -> float:
-    """Rows a second over the batches behind the first two, which start workers and compile."""
+    """Rows a second over all batches but the first two, which start workers and compile."""
     warm = [p for p in progress if p["numInputRows"] > 0][2:]
     spent = sum(p["durationMs"]["triggerExecution"] for p in warm)
     return float(sum(p["numInputRows"] for p in warm) / spent * 1000)
@@ -42,7 +42,7 @@ def bytes_in(folder: Path) -> int:
 def by_over(
     spark: Any, source: Path, checkpoint: Path, slide: int
 ) -> tuple[float, list[dict[str, Any]]]:
-    """`query.over` into a sink that keeps nothing."""
+    """`query.over` with a sink that discards its rows."""
     rows = query(slide).over(read(spark, source))
     writer = rows.writeStream.format("noop").option("checkpointLocation", str(checkpoint))
     running = writer.trigger(availableNow=True).start()
@@ -52,7 +52,7 @@ def by_over(
 
 
 def by_sink(spark: Any, source: Path, checkpoint: Path, slide: int) -> float:
-    """`query.write_stream` into a function that keeps nothing."""
+    """`query.write_stream` with a function that discards its rows."""
     asked, stream = query(slide), read(spark, source)
     running = asked.write_stream(stream, lambda rows, batch: None, checkpoint, availableNow=True)
     running.awaitTermination()
@@ -79,14 +79,14 @@ SETTINGS: tuple[tuple[str, int, int, float | None], ...] = (
     ("10,000", 10_000, 60, None),
     ("100,000", 100_000, 60, None),
 )
-"""Keys, how many, by how many seconds windows slide, and how unevenly keys are used."""
+"""A name, the number of keys, the slide in seconds, and the skew of keys."""
 
 
 def run(spark: Any, folder: Path, quick: bool) -> list[Sheet]:
     """Few keys and many, even and uneven; `window()` gets fewer rows, as it takes minutes.
 
-    Its batches are as large as patience allows: small ones would be unfair, since each costs it
-    much whatever it holds.
+    Its batches are as large as is practical: small ones would be unfair, because each has a high
+    fixed cost.
     """
     each, batches = (10_000, 3) if quick else (1_000_000, BATCHES)
     cells, over_rates, sink_rates = [], {}, {}
