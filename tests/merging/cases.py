@@ -299,7 +299,7 @@ TRACES: dict[str, str] = {
 
 @dataclass(frozen=True)
 class Pair:
-    """A range and a slide of the source document's grids: counts, or milliseconds."""
+    """A range and a slide of the grids of Zhang et al.: counts, or milliseconds."""
 
     range: int
     slide: int
@@ -315,7 +315,8 @@ PAIRS = [
     *(Pair(minutes * 60_000, 10, True) for minutes in range(6, 61, 6)),
     *(Pair(3_600_000, slide, True) for slide in range(10, 101, 10)),
 ]
-"""Source document 001, section 5.1.1: 28 count-based pairs and their 20 time-based twins."""
+"""Zhang, Akbarinia, Toumani, "Efficient Incremental Computation of Aggregations over Sliding
+Windows" (KDD 2021), section 5.1.1: 28 count-based pairs and 20 time-based ones."""
 
 
 def windows(pair: Pair, power: float = 1.0) -> tuple[Array, Array]:

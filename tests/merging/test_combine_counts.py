@@ -1,8 +1,9 @@
 """How much work the algorithms do, counted and not timed: combines, and partials kept.
 
-The bounds are those of table 1 of source document 001 (Zhang, Akbarinia, Toumani) and, for the
-Lite variants, of Tangwongsan, Hirzel, Schneider, VLDB Journal 30 (2021). A slide is an evict, an
-insert and a query, in a window of n partials.
+The bounds are those of table 1 of Zhang, Akbarinia, Toumani, "Efficient Incremental Computation of
+Aggregations over Sliding Windows" (KDD 2021), and, for the Lite variants, of Tangwongsan, Hirzel,
+Schneider, VLDB Journal 30 (2021). A slide is an evict, an insert and a query, in a window of n
+partials.
 """
 
 from __future__ import annotations
@@ -145,8 +146,8 @@ def test_daba_is_constant_in_the_worst_case(variant: str, trace: str) -> None:
 def test_daba_slides_cost_the_same_for_every_size(variant: str, size: int) -> None:
     """At most 8 combines in a slide and 5 amortised (table 1); Lite 6 and 4.
 
-    A turn takes half a window of slides, dear ones first. So the mean is taken over whole turns,
-    and what was spent beyond it at any time is less than a window.
+    A turn takes half a window of slides, expensive ones first. So the mean is taken over whole
+    turns, and what was spent beyond it at any time is less than a window.
     """
     opened, worst, amortised = WORST[variant]
     meter = Meter(opened)

@@ -11,7 +11,7 @@ from paneflow.planning import merge_choice
 from paneflow.planning.merge_choice import Stream, choose_stream_merge
 
 LONG = Stream(slices=1 << 16)
-DEAR = replace(LONG, combine_ns=merge_choice.WORTH_SHARING, cores=2)
+EXPENSIVE = replace(LONG, combine_ns=merge_choice.WORTH_SHARING, cores=2)
 
 CHOICES: dict[str, tuple[Stream, str]] = {
     "late slices": (replace(LONG, late=1, invertible=True), "fiba"),
@@ -19,20 +19,23 @@ CHOICES: dict[str, tuple[Stream, str]] = {
     "a slice in one more": (Stream(slices=31, slide=10), "sba"),
     "exactly invertible": (replace(LONG, invertible=True, selective=True), "subtract"),
     "selective": (replace(LONG, selective=True), "sba"),
-    "selective and dear": (replace(DEAR, selective=True), "slick_deque"),
-    "selective and dear, no slide may be slow": (
-        replace(DEAR, selective=True, goal="latency"),
+    "selective and expensive": (replace(EXPENSIVE, selective=True), "slick_deque"),
+    "selective and expensive, no slide may be slow": (
+        replace(EXPENSIVE, selective=True, goal="latency"),
         "pba",
     ),
     "no law at all": (LONG, "sba"),
     "no slide may be slow": (replace(LONG, goal="latency"), "daba"),
     "no slide may be slow, selective": (replace(LONG, goal="latency", selective=True), "daba"),
-    "dear": (DEAR, "pba"),
-    "dear, no slide may be slow": (replace(DEAR, goal="latency"), "pba"),
-    "dear, one core": (replace(DEAR, cores=1), "sba"),
-    "dear, few slices": (replace(DEAR, slices=merge_choice.WORTH_A_THREAD - 1), "sba"),
-    "dear, makes arrays": (replace(DEAR, merges_in_place=False), "sba"),
-    "not dear enough": (replace(DEAR, combine_ns=merge_choice.WORTH_SHARING - 0.1), "sba"),
+    "expensive": (EXPENSIVE, "pba"),
+    "expensive, no slide may be slow": (replace(EXPENSIVE, goal="latency"), "pba"),
+    "expensive, one core": (replace(EXPENSIVE, cores=1), "sba"),
+    "expensive, few slices": (replace(EXPENSIVE, slices=merge_choice.WORTH_A_THREAD - 1), "sba"),
+    "expensive, makes arrays": (replace(EXPENSIVE, merges_in_place=False), "sba"),
+    "not expensive enough": (
+        replace(EXPENSIVE, combine_ns=merge_choice.WORTH_SHARING - 0.1),
+        "sba",
+    ),
 }
 
 

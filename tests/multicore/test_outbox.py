@@ -33,7 +33,7 @@ def test_rows_are_handed_over_to_a_reader_who_sleeps(box: Outbox) -> None:
     reader.start()
     wait_until(lambda: box._rows_come)
     box.put(ROWS, hand_over=True)
-    assert box.rows == 0  # he has got them
+    assert box.rows == 0  # the reader has them
     reader.join()
     assert found == [ROWS]
 
@@ -41,7 +41,9 @@ def test_rows_are_handed_over_to_a_reader_who_sleeps(box: Outbox) -> None:
 def test_nobody_is_waited_for_where_nobody_sleeps(
     box: Outbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(box._rows_taken, "wait", lambda wait: pytest.fail("he is waited for"))
+    monkeypatch.setattr(
+        box._rows_taken, "wait", lambda wait: pytest.fail("the reader is waited for")
+    )
     box.put(ROWS, hand_over=True)
     assert box.rows == 3
     assert read(box, 0.0) == [ROWS]
@@ -58,7 +60,9 @@ def test_a_reader_who_was_interrupted_is_waited_for_only_once(
         with pytest.raises(KeyboardInterrupt):
             box.read(1.0, [])
     box.put(ROWS, hand_over=False)
-    monkeypatch.setattr(box._rows_taken, "wait", lambda wait: pytest.fail("he is waited for"))
+    monkeypatch.setattr(
+        box._rows_taken, "wait", lambda wait: pytest.fail("the reader is waited for")
+    )
     box.put(ROWS, hand_over=True)
     assert box.rows == 6
 
