@@ -82,6 +82,14 @@ def test_links_lead_to_files_and_headings(page: Path) -> None:
             assert heading in {re.sub(r"[^\w -]", "", t).lower().replace(" ", "-") for t in titles}
 
 
+@every_page
+def test_files_that_a_page_names_exist(page: Path) -> None:
+    places = ("src", "bench", "tests", "examples")
+    files = [f"/{f.relative_to(ROOT)}" for p in places for f in (ROOT / p).rglob("*.py")]
+    named = set(re.findall(r"`([\w/.]+\.py)`", page.read_text()))
+    assert not sorted(n for n in named if not any(f.endswith(f"/{n}") for f in files))
+
+
 FORBIDDEN = re.compile(
     r"\b(he|him|his|himself|dear|dearer|shall|who\s+(pushes|feeds|reads)|gone\s+on\s+with"
     r"|for\s+so\s+long|source\s+documents?|document\s+00\d)\b",
