@@ -1,11 +1,15 @@
 """Spark: DataFrames in, DataFrames out, finite or streaming.
 
-Raw rows stay in the JVM where they can; slices cross into Python. `native.py` slices by Spark's own
-aggregates, `packing.py` carries what has no native form, `batch.py` answers over finite frames;
-`streaming.py` over unbounded ones, whose memory is `shard_state.py`; `sink.py` over those that end
-in a sink, whose memory is `sink_memory.py`, committed by `commits.py` and, where several runs meet,
-kept by the newest alone (`lease.py`). `versions.py` says which memory can be gone on with. Rows of
-many windows are made in `pieces.py`.
+Raw rows stay in the JVM where possible; only slices cross into Python. There are three entries:
+
+- `batch.py` answers over finite frames. `native.py` cuts slices with Spark's own aggregates,
+  `parcels.py` carries what Spark has no aggregate for, `pieces.py` limits how many rows are made
+  at once.
+- `streaming.py` answers over unbounded frames; `shard_state.py` is the state of each shard.
+- `sink.py` answers into a sink; `sink_memory.py` is its state on disk, `commits.py` says which
+  batches are done, and `lease.py` lets only the newest run of a stream write.
+
+`versions.py` says which older state this version can read.
 """
 
 from __future__ import annotations
@@ -35,7 +39,7 @@ def answer(
 ) -> Any:
     """The rows of a query over a finite frame, as a frame.
 
-    `stacklevel` has no effect: how many rows there will be is not known here, so nobody is warned.
+    `stacklevel` has no effect: the number of rows is not known up front, so there is no warning.
     """
     source = source_schema(query, frame)
     check_laws(query, source, merge)
@@ -48,8 +52,8 @@ def answer_stream(query: Query, frame: Any, merge: str, options: StreamOptions) 
     check_laws(query, source, merge)
     if merge != "auto":
         raise UnsupportedError(
-            f"merge={merge!r} was asked for over a stream, where slices are merged as suits "
-            f"each batch: leave merge at 'auto'"
+            f"merge={merge!r} was given for a stream, but streams choose how to merge "
+            f"batch by batch: leave merge at 'auto'"
         )
     return streaming.over(query, frame, source, options)
 

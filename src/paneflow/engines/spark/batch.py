@@ -1,10 +1,14 @@
-"""A finite DataFrame: slices before the shuffle, windows behind it.
+"""A finite DataFrame: slices before the shuffle, windows after it.
 
-Five ways, the first that fits: count windows by positions (`positions.py`); windows that do not
-overlap by Spark alone; slices by Spark's own aggregates, so that only slices cross into Python;
-slices cut in Python, where an aggregate has no native form; whole events brought together by key,
-where windows cannot be sliced part by part. Slices are dealt out by key and by block of time
-(`blocks.py`), so that no key is too much for one task.
+There are five ways to answer, and the first that fits is taken:
+
+1. count windows are found by position (`positions.py`);
+2. windows that do not overlap are answered by Spark alone (`native_rows.py`);
+3. slices are cut by Spark's own aggregates, so that only slices cross into Python (`native.py`);
+4. slices are cut in Python, if Spark has no such aggregate (`parcels.py`);
+5. events are collected by key, if windows cannot be sliced part by part.
+
+Slices are distributed by key and by block of time (`blocks.py`), so that no key overloads a task.
 """
 
 from __future__ import annotations
@@ -34,7 +38,7 @@ if TYPE_CHECKING:
 
 SLICES_PER_CALL = 400_000
 ROWS_PER_CALL = 4_000_000
-"""Rows that a task makes at once: some hundred megabytes."""
+"""Rows that a task makes at a time: a few hundred megabytes."""
 
 
 def over(query: Query, frame: Any, source: pa.Schema, merge: str, max_rows: int | None) -> Any:
@@ -66,7 +70,7 @@ def over(query: Query, frame: Any, source: pa.Schema, merge: str, max_rows: int 
 
 
 def _by_parcels(query: Query, frame: Any, parcel: Any, answer: Any) -> Any:
-    """Pack before the shuffle, answer behind it."""
+    """Pack before the shuffle, answer after it."""
     packed = chosen(frame, query.columns).mapInArrow(parcel, spark_schema(PARCELS))
     spread = packed.repartition("shard").sortWithinPartitions("shard", "part")
     return spread.mapInArrow(FromParcels(answer), spark_schema(answer.schema))
@@ -74,7 +78,7 @@ def _by_parcels(query: Query, frame: Any, parcel: Any, answer: Any) -> Any:
 
 @dataclass(frozen=True)
 class Finish:
-    """Slices of whole keys in, rows out, a limited number of them at a time."""
+    """Turns the slices of whole keys into rows, a limited number at a time."""
 
     query: Query
     layout: pa.Schema
@@ -92,13 +96,13 @@ class Finish:
                 self.query, marked, merge=self.merge, ends_in=(after, until), max_rows=None
             )
             if number:
-                rows = without_sessions(self.query, rows)  # they came with the first
+                rows = without_sessions(self.query, rows)  # they came with the first span
             yield rows if self.blocks is None else self.blocks.own(rows)
 
 
 @dataclass(frozen=True)
 class _Answer:
-    """Events of whole keys in, rows out."""
+    """Turns the events of whole keys into rows."""
 
     query: Query
     schema: pa.Schema
@@ -128,7 +132,7 @@ class FromNative:
         yield from self._answer(rest)
 
     def _last_key_begins(self, slices: pa.Table) -> int:
-        """Where the last key begins, of which more slices may come."""
+        """Where the last key begins; more of its slices may follow in the next batch."""
         same = np.ones(slices.num_rows, np.bool_)
         for name in self.keys:
             column = slices.column(name)

@@ -1,6 +1,6 @@
-"""Blocks of time, by which the slices of one key are dealt out to several tasks.
+"""Blocks of time, which distribute the slices of one key over several tasks.
 
-A key may be most of the data. A block gets the slices that start in it and those before it that
+One key may be most of the data. A block gets the slices that start in it and those before it that
 its first windows need; it answers for the windows that end in it.
 """
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 BLOCK = "paneflow:block"
 RANGES_PER_BLOCK = 8
-"""Blocks are so many ranges long: an eighth of the slices is in two blocks."""
+"""The length of a block in window ranges: with 8, an eighth of the slices is in two blocks."""
 LONGEST = 2**62
-"""What int64 holds, and no time lies beyond."""
+"""The largest time that fits."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Slices that know which chunk of a stream's state they are stored in.
 
 A chunk is what one batch brought. It is written once and removed when no open window needs any
-of it, so that a batch writes what is new and not all that is open.
+of it, so a batch writes only what is new, not everything that is open.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pyarrow as pa
 
 CHUNK = "paneflow:chunk"
 MOST_CHUNKS = 32
-"""More are joined into one, so that reading them back stays quick."""
+"""Chunks beyond this number are joined into one, so that reading them back stays fast."""
 
 
 def numbered(slices: pa.Table, chunk: int) -> pa.Table:

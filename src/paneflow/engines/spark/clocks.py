@@ -1,9 +1,9 @@
-"""What a shard goes by: how far the stream has come, and when to look again without new events.
+"""The clock of a shard: how far the stream has come, and when to look again without new events.
 
-By default that is Spark's own watermark, and Spark runs a batch without events when it has moved.
+By default this is Spark's own watermark, and Spark runs an empty batch whenever it has moved.
 A stream that closes its windows when it is idle needs timers by the wall clock. Spark has one kind
 of timer in an operator, so such a stream keeps its watermark itself: every shard is told the
-latest time of every batch.
+latest time in every batch.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from paneflow.engines.live.open_windows import OpenWindows
 
 STATE = "seen long, active long, armed long"
 """The latest time seen, when an event last came, and the timer that is set; the latter two in ms
-of the wall clock, as of which Spark started a batch, so that a batch done again finds the same."""
+of the wall clock at which Spark started the batch, so that a repeated batch sees the same."""
 
 
 class Clock(ABC):
@@ -34,7 +34,7 @@ class Clock(ABC):
 
     @abstractmethod
     def wind(self, state: Any, handle: Any, watermark: int | None, windows: OpenWindows) -> None:
-        """Set the next timer of a shard that has something open."""
+        """Set the next timer of a shard that has open windows."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class SparkClock(Clock):
 
 @dataclass(frozen=True)
 class IdleClock(Clock):
-    """A watermark of our own, which goes on to the horizon when no event comes for so long."""
+    """Our own watermark: it jumps past all open windows when no event has arrived for a time."""
 
     lateness: int
     idle: int
@@ -83,7 +83,7 @@ class IdleClock(Clock):
 
     def wind(self, state: Any, handle: Any, watermark: int | None, windows: OpenWindows) -> None:
         seen, active, armed = state.get()
-        # Windows by positions may stay open for good: nothing of them closes a second time.
+        # Windows by position may stay open forever: nothing of them closes a second time.
         if armed is None and seen is not None and (watermark or 0) < windows.horizon(seen):
             handle.registerTimer(active + self.idle)
             state.update((seen, active, active + self.idle))

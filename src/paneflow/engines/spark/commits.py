@@ -1,4 +1,4 @@
-"""The commit of a fused sink: how far a stream has come, in a file that tells if it is damaged."""
+"""The commit of a sink: how far a stream has come, in a file that detects damage to itself."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Progress:
     """The last batch that is done; -1 before the first."""
     watermark: datetime | None
     late: int
-    """Events that came when every window they would have joined had been emitted."""
+    """Events that arrived after every window they belong to had been emitted."""
     dropped: int
     """Events without a time, or too far ahead."""
 
@@ -97,15 +97,15 @@ def to_text(state: dict[str, Any]) -> str:
 
 
 def checksum(data: bytes) -> str:
-    """What tells a file from a damaged one."""
+    """A checksum that tells a file from a damaged one."""
     return hashlib.sha256(data).hexdigest()
 
 
 def damaged(folder: Path, what: str) -> InputError:
-    """The error for a checkpoint that cannot be gone on with."""
+    """The error for a checkpoint that a stream cannot continue from."""
     return InputError(
         f"the stream's state in {folder} is damaged: {what}. Restore the whole checkpoint from a "
-        f"copy, or name a new checkpoint and a new sink, to answer anew from the beginning"
+        f"copy, or start over with a new checkpoint and a new sink"
     )
 
 
@@ -150,7 +150,7 @@ def _is_time(given: object) -> bool:
 
 
 def _is_state(found: dict[str, Any]) -> bool:
-    """Whether every entry is of the kind it must be of."""
+    """Whether every entry has the right type."""
     closing, events = found.get("closing"), found.get("events")
     return (
         set(BEGUN) <= set(found)

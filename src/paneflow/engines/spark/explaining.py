@@ -1,4 +1,4 @@
-"""What will be done with a frame, in words: the way that `batch.py` or `streaming.py` takes."""
+"""Says in words what `batch.py` or `streaming.py` will do with a frame."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def explain(query: Query, frame: Any, merge: str) -> Plan:
-    """The plan for a frame, with the reason for its way first."""
+    """The plan for a frame, with the reason for the chosen way first."""
     source = source_schema(query, frame)
     made = plan(query.windows, query.aggregates, source, "spark", merge)
     way = _of_stream(query, source) if frame.isStreaming else _of_batch(query, frame, source)
@@ -35,17 +35,17 @@ def _of_batch(query: Query, frame: Any, source: pa.Schema) -> str:
     if refused is not None:
         return f"events are brought together by key: {refused}"
     if rows_natively(query, frame, source, rows_schema(query, source)) is not None:
-        return "Spark alone answers: windows do not overlap, and it has every aggregate"
+        return "Spark answers alone: windows do not overlap, and it has every aggregate"
     layout = layout_of(query, source)
     if slices_natively(query, frame, source, layout, {}) is not None:
         return "Spark cuts the slices: it has every aggregate; only slices cross into Python"
     return (
-        "slices are cut in Python, before the shuffle: Spark has no form of some aggregate, or "
+        "slices are cut in Python, before the shuffle: Spark lacks one of the aggregates, or "
         "there is a session"
     )
 
 
 def _of_stream(query: Query, source: pa.Schema) -> str:
     if OpenWindows(query, source).needs_events:
-        return "the state keeps events: the bounds of some windows depend on the events before"
+        return "the state keeps events: the bounds of some windows depend on earlier events"
     return "the state keeps slices: all windows can be sliced where events arrive"

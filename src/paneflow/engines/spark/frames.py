@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def source_schema(query: Query, frame: Any, further: bool = False) -> pa.Schema:
     """The columns that a query reads of a frame, as Arrow has them; an error if they do not fit.
 
-    With `further` the frame's other columns as well, behind them.
+    With `further`, the frame's other columns follow.
     """
     from pyspark.errors import PySparkTypeError
     from pyspark.sql.pandas.types import to_arrow_type
@@ -61,7 +61,7 @@ def spark_schema(schema: pa.Schema) -> Any:
 
 
 def chosen(frame: Any, names: Iterable[str]) -> Any:
-    """Some columns of a frame, whatever signs their names hold."""
+    """Some columns of a frame, whatever characters their names contain."""
     return frame.select(*(f"`{name.replace('`', '``')}`" for name in names))
 
 
@@ -71,8 +71,8 @@ def batches_of(rows: pa.Table, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
 
 
 def table_of(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
-    """Batches that came from Spark, in the types they were promised in.
+    """Batches that came from Spark, in the types that were declared.
 
-    Spark marks timestamps with the session's time zone; the instants are the same in any.
+    Spark marks timestamps with the session's time zone; the instants do not change.
     """
     return pa.Table.from_batches(batches).cast(schema)

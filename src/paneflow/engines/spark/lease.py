@@ -1,14 +1,14 @@
 """Which run of a stream may write into a folder: the newest, and no other.
 
 A stream may be started again while the run before it has not ended: Spark stops that one only as
-the new one starts, and knows nothing of a run in another process. What an old run still has in
-hand must not replace what a newer one has written.
+the new one starts, and knows nothing of a run in another process. What an old run is still
+working on must not replace what a newer one has written.
 
 A run writes its drafts in a room of its own and moves them to their places when they are complete.
 A newer run removes the rooms of all runs before it, with every draft in them, before it reads
 anything. A draft that is gone cannot be moved: so either an old run's file is in its place before
-the newer run looks, or it never comes there. It takes no lock and no clock, only that the file
-system creates, moves and removes files and folders atomically.
+the newer run looks, or it never gets there. This needs no lock and no clock, only a file system
+that creates, moves and removes files and folders atomically.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Lease:
         )
 
     def _made(self) -> Path:
-        """A room that is newer than all others, under a name that no room had before."""
+        """Make a room that is newer than all others, under a name that was never used."""
         while True:
             newest = max(self._rooms(), default=self._prefix + "0")
             number = int(newest.removeprefix(self._prefix).partition("-")[0]) + 1

@@ -1,7 +1,7 @@
 """Slices built inside the JVM: operators as Spark's own aggregates.
 
 Events that Spark can fold never cross into Python; only their slices do. What has no native form
-(sketches, runs of sorted values, functions of the user's) is folded by `parcels.py`. So are the
+(sketches, runs of sorted values, user-defined functions) is folded by `parcels.py`. So are the
 variance of floats and the regression: Spark keeps their mean in one float64, which stops moving
 where the mean is large against the spread.
 """
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from paneflow.query import Query
 
 MOST_PROGRESSIONS = 12
-"""More would make an expression that Spark cannot compile into one method."""
+"""With more, Spark could not compile the expression into one method."""
 FINER = 4
 LOW_LIMB = 0xFFFFFFFF
 
@@ -140,7 +140,7 @@ def _grid(query: Query) -> list[tuple[int, int]] | None:
         return sorted(edges)
     phase = min(p for p, _ in edges)
     step = math.gcd(*(s for _, s in edges), *(p - phase for p, _ in edges))
-    # A common grid is as good, unless it is far finer than all edges together.
+    # A common grid will do, unless it is far finer than all edges together.
     together = sum(1 / s for _, s in edges)
     return [(phase % step, step)] if 1 / step <= FINER * together else None
 

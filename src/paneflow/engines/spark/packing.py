@@ -1,7 +1,7 @@
-"""Slices, or events that cannot be sliced, packed for the way through Spark's shuffle.
+"""Packs slices, or events that cannot be sliced, for Spark's shuffle.
 
 A parcel is an Arrow table for one shard of the keys, as bytes in one row. So whatever a query
-keeps of its slices needs no form in Spark's types, and a shuffle moves few rows. Parcels say
+keeps in its slices needs no counterpart in Spark's types, and a shuffle moves few rows. Parcels say
 which part of the input they come from, since that decides the order of events of equal time.
 """
 
@@ -19,20 +19,20 @@ from paneflow.slicing.keys import encode_keys
 
 SHARDS = 64
 EVENTS_PER_PARCEL = 1_000_000
-"""Events that are sliced together: the more, the fewer slices have two parts."""
+"""Events that are sliced together: the more, the fewer slices are split in two."""
 
 PARCELS = pa.schema(
     [("shard", pa.int32()), ("part", pa.int64()), ("parcel", pa.binary()), ("events", pa.int64())]
 )
 
 UNTOLD = -(2**63)
-"""Stands for no time in a parcel: pandas would make floats of integers among which one is null."""
+"""Stands for a missing time: pandas would turn integers with a null among them into floats."""
 ANSWER = "late long, dropped long, rows binary, events binary"
-"""What a shard gives: counts, packed rows, and packed events that came too late, if asked for."""
+"""What a shard returns: counts, packed rows, and packed late events if asked for."""
 
 
 def chunks(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[list[pa.RecordBatch]]:
-    """Batches gathered until they hold at least so many rows."""
+    """Batches, collected until they hold at least this many rows."""
     held: list[pa.RecordBatch] = []
     for batch in batches:
         held.append(batch)

@@ -1,4 +1,4 @@
-"""What tasks do with parcels: pack events or slices before a shuffle, answer behind it."""
+"""What tasks do with parcels: pack events or slices before a shuffle, answer after it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Parcels(ABC):
-    """The first half of the way of parcels, for each partition."""
+    """Packs the events of a partition, before the shuffle."""
 
     query: Query
     source: pa.Schema
@@ -75,7 +75,7 @@ class SliceParcels(_Parcels):
 
 @dataclass(frozen=True)
 class FromParcels:
-    """The second half of the way of parcels, for each partition."""
+    """Answers from the parcels of a partition, after the shuffle."""
 
     answer: Any
 

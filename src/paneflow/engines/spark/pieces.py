@@ -1,7 +1,7 @@
 """The rows of some slices in pieces: spans of time in which a limited number of windows end.
 
-One slice may be in thousands of windows, so a task that takes a fixed number of slices would make
-any number of rows. They are counted first, and made span by span.
+One slice may be in thousands of windows, so a fixed number of slices may make any number of rows.
+Rows are counted first, and made span by span.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def spans(query: Query, slices: pa.Table, max_rows: int | None, most: int) -> Iterator[Ends]:
-    """Spans in which about so many windows end, at most; too many rows in all are refused."""
+    """Spans of time in which a limited number of windows end; too many rows in all are refused."""
     windows = {n: w for n, w in query.windows.items() if isinstance(w, Sliding)}
     rows = slices.num_rows * sum(map(overlap, windows.values()))
     if not windows or (rows <= most and (max_rows is None or rows <= max_rows)):

@@ -1,8 +1,8 @@
-"""Count windows over a finite frame, of which one key may be most.
+"""Count windows over a finite frame, even if one key is most of it.
 
-Where a count window begins depends on the positions of events among all events of their key, which
-no task knows that sees only some of them. So they are found in two passes. Spark sorts the events
-by key and time into ranges of about the same size; then
+Where a count window begins depends on the position of events among all events of their key, which
+a task that sees only some of them does not know. So positions are found in two passes. Spark sorts
+the events by key and time into ranges of about the same size; then
 
 1. each range is one task's. Keys that lie within it are answered there. The first and the last key
    may go on in other ranges: how many events they have here is told to all ranges behind, and the
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 
 AT = "paneflow:at"
 BLOCK = 200_000
-"""Positions in a block, at least: so many events are quickly answered together."""
+"""Positions in a block, at least: this many events are answered quickly together."""
 SIZES_PER_BLOCK = 8
-"""Blocks are so many windows long: an eighth of the events is in two blocks."""
+"""The length of a block in windows: with 8, an eighth of the events is in two blocks."""
 HASHES = 1 << 20
 
 SENT = pa.schema(
@@ -199,7 +199,7 @@ class _Blocks:
         rows = answer(query, events.slice(earliest * window.slide - start), merge=self.merge)
         seq = rows.column("seq").to_numpy() + earliest
         begins = seq * window.slide
-        # Of windows that the events do not fill only the first may come; others began before it.
+        # Of windows that are not full only the first may be emitted; others began before it.
         open_before = (seq > 0) & (begins - window.slide + window.size > end)
         own = (begins < start + self.length) & ~open_before
         place = rows.schema.get_field_index("seq")

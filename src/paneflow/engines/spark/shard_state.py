@@ -1,11 +1,11 @@
 """The state of one shard of keys in Spark's state store.
 
 Slices are kept in chunks (`chunked.py`), one for each batch that brought some. Events that windows
-need as they are, and the marks of their keys, are written as a whole.
+need themselves, and the marks of their keys, are written as a whole.
 
 Reading chunks back for every batch would cost more than the merging. The worker process outlives
 a batch, so it remembers what it wrote last, under a token that the state holds as well: only if
-both are the same, memory is what the state holds.
+both are equal does its memory match the state.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ META = "version int, query string, token string, watermark long, next long"
 """Chunks are tables of slices, which carry a version of their own."""
 WHOLE = "events binary, marks binary"
 ROWS_PER_PARCEL = 1_000_000
-"""Rows in one piece of an answer: a value in Spark holds 2 GiB at most."""
+"""Rows in one piece of an answer: a value in Spark is at most 2 GiB."""
 REMEMBERED = 256
 
 _memory: OrderedDict[str, Held] = OrderedDict()
@@ -91,7 +91,7 @@ class ShardProcessor(StatefulProcessor):
         yield self._step([], 0, None, timerValues)
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Nothing to release."""
 
     def _step(self, sent: list[pa.Table], dropped: int, latest: int | None, timers: Any) -> Any:
         import pandas as pd

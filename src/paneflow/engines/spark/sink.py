@@ -1,10 +1,10 @@
-"""The fused sink: a stream that ends in files or in a function, answered batch by batch.
+"""A stream that is answered into a sink, batch by batch: files or a function.
 
 Inside a micro-batch the input is a finite frame, so Spark's own aggregates can slice it, and no
-state store is needed: what is open lies in this process, and on disk beside the checkpoint. A
-batch is final when its commit has been written. Everything before that may happen twice, if the
-driver dies, and is done under the number of the batch, so that the second time replaces the
-first. A run that is still busy when a newer one has started can replace nothing (`lease.py`).
+state store is needed: open windows are in this process, and on disk beside the checkpoint. A
+batch is final once its commit is written. Everything before that may happen twice if the driver
+dies, and is done under the number of the batch, so that the second time replaces the first. A run
+that is still busy when a newer one starts can replace nothing (`lease.py`).
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ def write_stream(
     ends = [name for name in ("availableNow", "once") if trigger.get(name)]
     if ends and options.idle is not None:
         raise QueryError(
-            f"idle is for streams that go on, and {ends[0]}=True ends this one: leave one out"
+            f"idle is for streams that keep running, and {ends[0]}=True ends this one: "
+            f"leave one out"
         )
     whole = source_schema(query, frame, further=options.late)
     _check_sink(sink, "rows")
@@ -96,9 +97,9 @@ def _sink(sink: Any, schema: pa.Schema, name: str) -> Sink:
 
 
 def _with_beats(frame: Any) -> Any:
-    """The same events, and a source that has news every second, of which nothing is left.
+    """The same events, and a source that ticks every second and adds nothing.
 
-    Spark runs no batch when no source has news, and then nobody would see that a stream is idle.
+    Spark runs no batch while no source has news, and then nothing would notice that it is idle.
     """
     from pyspark.sql import functions as F
 

@@ -1,4 +1,4 @@
-"""What a fused sink remembers, on disk beside Spark's checkpoint.
+"""What a stream with a sink remembers, on disk beside Spark's checkpoint.
 
 Slices lie in chunks, one file for each batch that brought some, written once. Events that windows
 need as they are lie in a file of the batch that kept them. The commit of a batch (`commits.py`)
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Memory:
-    """The open slices and how far the stream has come."""
+    """The open slices, and how far the stream has come."""
 
     def __init__(self, folder: Path, query: Query, beats: bool) -> None:
         self._folder = folder
@@ -36,7 +36,7 @@ class Memory:
     def begin(self, layout: pa.Schema, source: pa.Schema) -> Held:
         """Take the checkpoint from the run before, if any, and load what it has come to.
 
-        Only from now on nobody else moves the state, so this belongs into a run's first batch.
+        Only from now on no other run moves the state, so this belongs in a run's first batch.
         """
         self._lease = Lease(self._folder, "state")
         self.state = self._read()
@@ -51,7 +51,7 @@ class Memory:
                 found = self._read()
                 if found == self.state:
                     raise
-                # A run that goes on meanwhile has removed what it had no use for.
+                # A newer run has removed what it no longer needs.
                 self.state = found
 
     def _loaded(self, layout: pa.Schema, source: pa.Schema) -> Held:
@@ -81,7 +81,7 @@ class Memory:
         last = self.state["batch"]
         if batch < last or (batch > last + 1 and self.state["every"]):
             raise InputError(
-                f"Spark goes on with batch {batch}, but the stream's state in {self._folder} has "
+                f"Spark continues with batch {batch}, but the stream's state in {self._folder} has "
                 f"come to batch {last}: the two parts of the checkpoint do not belong together. "
                 f"Restore both as of one moment, or name a new checkpoint and a new sink"
             )
@@ -92,7 +92,7 @@ class Memory:
         self._lease.check()
 
     def close_at(self, batch: int, watermark: int) -> None:
-        """Say that a batch closes windows, before it does: done again, it must do so again."""
+        """Record beforehand that a batch closes windows: repeated, it must close them too."""
         self._commit(self.state | {"closing": {"batch": batch, "watermark": watermark}})
 
     def closing(self, batch: int) -> int | None:

@@ -1,9 +1,9 @@
 """A streaming DataFrame: slices on the way in, one compact state for each shard of keys.
 
-Events are sliced where they arrive, if windows can be sliced, and packed by shard. Behind the
-shuffle each shard keeps what is open in Spark's state store and gives the rows of windows that
+Events are sliced where they arrive, if windows can be sliced, and packed by shard. After the
+shuffle, each shard keeps what is open in Spark's state store and gives the rows of windows that
 the watermark has passed. Rows travel packed as well, because a state call or a pandas frame for
-each would be dear.
+each row would be expensive.
 
 The watermark is Spark's own: the largest time seen, minus `lateness`, as of the last batch. It
 reads times from marker rows. Parcels carry none, so Spark never drops one as late; what is late
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from paneflow.query import Query
 
 STREAM_SHARDS = 16
-"""Fixed: a key's state must be found again by whoever restarts the stream."""
+"""Fixed, so that a restarted stream finds the state of every key again."""
 MOMENT = pa.timestamp("us", "UTC")
 SENT = PARCELS.append(pa.field("at", MOMENT)).append(pa.field("latest", pa.int64()))
 """`at` is for Spark's watermark, `latest` for a clock of ours."""
@@ -59,7 +59,7 @@ METRICS = "paneflow"
 
 
 def check_stream(query: Query, source: pa.Schema) -> None:
-    """Refuse what cannot be answered without an end, before anything runs."""
+    """Refuse what a stream without an end cannot answer, before anything runs."""
     OpenWindows(query, source)
     if not pa.types.is_timestamp(source.field(query.time).type):
         raise UnsupportedError(
@@ -127,7 +127,7 @@ class _Send:
             if events.num_rows:
                 yield from self._parcels(events, part, windows)
             if events.num_rows < given.num_rows:
-                # Events that are left out are counted: a parcel of none, in somebody's shard.
+                # Dropped events are counted by an empty parcel, in any shard.
                 yield _parcels_of_none(1, part, given.num_rows - events.num_rows, None)
 
     def _parcels(

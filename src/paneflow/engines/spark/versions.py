@@ -1,7 +1,7 @@
-"""Which versions of a stream's state this paneflow can go on with.
+"""Which versions of a stream's state this paneflow can continue from.
 
-State outlives the library that wrote it. What an older one wrote is read, and written anew by the
-next batch; what a newer one wrote is refused, since nobody here knows what it means. Partials have
+State outlives the library that wrote it. State from older versions is read, and upgraded by the
+next batch; state from newer versions is refused, since it may mean anything. Partials have
 forms of their own (`Aggregate.form`): an older form is refused, for the queries that hold it.
 
 1: the first.
@@ -27,7 +27,7 @@ VERSION = 3
 
 
 def stream_identity(query: Query) -> dict[str, Any]:
-    """What a query must have in common with the one whose state it goes on with.
+    """What a query must have in common with the one whose state it continues.
 
     A custom window keeps what its `step` has come to, so that must be the same `step`.
     """
