@@ -1,7 +1,7 @@
 """paneflow: sliding-window aggregation, stated once, answered anywhere.
 
 >>> import paneflow as pf
->>> from paneflow import windows as W, aggregates as A
+>>> from paneflow import aggregates as A, windows as W
 >>> query = pf.Query(W.sliding(4, 2), {"total": A.sum("v")}, time="t")
 >>> [row["total"] for row in query.over([{"t": 1, "v": 5}, {"t": 2, "v": 3}])]
 [5, 8, 3]

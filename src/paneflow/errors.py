@@ -1,6 +1,6 @@
-"""What can go wrong, in words a user can act on.
+"""What can go wrong, in words that a user can act on.
 
-Every error paneflow raises on purpose derives from `PaneflowError`. A message says what was
+Every error that paneflow raises on purpose derives from `PaneflowError`. A message says what was
 given, what was expected, and what to do.
 """
 
@@ -8,11 +8,11 @@ from __future__ import annotations
 
 
 class PaneflowError(Exception):
-    """The root of everything paneflow raises on purpose."""
+    """The base class of all errors that paneflow raises on purpose."""
 
 
 class QueryError(PaneflowError, ValueError):
-    """A window, an aggregate or a query is stated in a way that has no meaning."""
+    """A window, an aggregate or a query has no meaning as it was given."""
 
 
 class InputError(PaneflowError, ValueError):
@@ -20,8 +20,8 @@ class InputError(PaneflowError, ValueError):
 
 
 class UnsupportedError(PaneflowError):
-    """A meaningful request that this engine or algorithm must refuse, with the reason."""
+    """A meaningful request that this engine or algorithm cannot serve; the message says why."""
 
 
 class ManyRowsWarning(UserWarning):
-    """A window is longer than all the data and slides by little: rows are many, and alike."""
+    """A window is longer than all the data and slides in small steps: many rows, mostly alike."""

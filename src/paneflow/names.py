@@ -1,4 +1,4 @@
-"""What may be the name of a column, a window or an aggregate."""
+"""What can be the name of a column, a window or an aggregate."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TypeGuard
 
 
 def is_name(given: object) -> TypeGuard[str]:
-    """Whether something is text that a table can have as the name of a column.
+    """Whether something is text that a table can use as the name of a column.
 
     >>> is_name("load"), is_name(""), is_name(7)
     (True, False, False)
@@ -15,6 +15,6 @@ def is_name(given: object) -> TypeGuard[str]:
         return False
     try:
         given.encode()
-    except UnicodeEncodeError:  # half of a surrogate pair, which no table can store
+    except UnicodeEncodeError:  # half of a surrogate pair, which tables cannot store
         return False
     return True

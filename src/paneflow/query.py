@@ -245,11 +245,16 @@ class Query:
             Spark's streaming query; `paneflow.spark.progress` tells how far it has come.
 
         Example:
+            >>> import tempfile
+            >>> from pathlib import Path
             >>> import paneflow as pf, paneflow.spark
             >>> from paneflow import aggregates as A, windows as W
             >>> query = pf.Query(W.tumbling("1 hour"), {"n": A.count()}, time="timestamp")
             >>> frame = pf.spark.session().readStream.format("rate").load()  # doctest: +SKIP
-            >>> running = query.write_stream(frame, "rows", "checkpoint")  # doctest: +SKIP
+            >>> folder = Path(tempfile.mkdtemp())  # doctest: +SKIP
+            >>> running = query.write_stream(
+            ...     frame, folder / "rows", folder / "checkpoint"
+            ... )  # doctest: +SKIP
             >>> running.isActive  # doctest: +SKIP
             True
             >>> running.stop()  # doctest: +SKIP

@@ -1,8 +1,8 @@
-"""Spark for paneflow: a session with everything set, and what streams tell.
+"""Spark for paneflow: a session with all the settings it needs, and what streams report.
 
-`query.over(df)` and `query.write_stream(df, ...)` work in any session that has what they need;
-the one of `session()` has. `progress` tells how far a stream of `write_stream` has come, `split`
-parts the rows of `query.over(df, late=True)` from events that came too late.
+`query.over(df)` and `query.write_stream(df, ...)` work in any session with the settings they need;
+the one that `session()` makes has them. `progress` tells how far a stream of `write_stream` has
+come, `split` separates the rows of `query.over(df, late=True)` from events that arrived too late.
 """
 
 from paneflow.engines.spark.commits import Progress, progress

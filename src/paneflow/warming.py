@@ -1,7 +1,8 @@
-"""Compiles what a query needs before the first table or event comes.
+"""Compiles what a query needs before the first table or event arrives.
 
-Kernels depend on the types of columns and, some, on how a table looks: in order or not, evenly
-spaced or not, few windows or many. So the query is answered over made-up tables of each kind.
+Kernels depend on the types of columns and, in part, on what a table looks like: in order or not,
+evenly spaced or not, few windows or many. So the query is answered over made-up tables of each
+kind.
 """
 
 from __future__ import annotations
@@ -19,24 +20,29 @@ from paneflow.tables import is_spark, to_arrow
 from paneflow.windows import Punctuation, Sliding
 
 EVENTS = ordering.FEW + 44
-"""More than a table may have that needs no kernels."""
+"""More than the largest table that needs no kernels."""
 LOOKS = ((1, True), (3, True), (3, False))
 """How many keys a table has, and whether its events are evenly spaced and in order of time."""
 MERGES = ("auto", "sba", "flat_fat")
-"""What `auto` chooses between, and what it chooses here."""
+"""The algorithms between which `auto` chooses, and the one it chooses here."""
 
 
 def warm_up(query: Query, table_or_schema: Any = None) -> None:
     """Compile what `query.over` will need, so that the first answer does not wait for it.
 
     Compiled kernels are kept on this machine: call this when a container image is built or a
-    service starts. Columns have the types of a table, from which some rows are taken, or of a
-    pyarrow schema; without either, values are taken for float64.
+    service starts.
 
-    >>> import paneflow as pf
-    >>> from paneflow import windows as W, aggregates as A
-    >>> query = pf.Query(W.tumbling(60), {"peak": A.max("load")}, key="plug", time="ts")
-    >>> pf.warm_up(query)
+    Args:
+        query: The query to prepare.
+        table_or_schema: A table, from which some rows are used, or a pyarrow schema: the types of
+            the columns. Without it, values are assumed to be float64.
+
+    Example:
+        >>> import paneflow as pf
+        >>> from paneflow import aggregates as A, windows as W
+        >>> query = pf.Query(W.tumbling(60), {"peak": A.max("load")}, key="plug", time="ts")
+        >>> pf.warm_up(query)
     """
     if not isinstance(query, Query):
         raise InputError(f"warm_up expects a paneflow.Query, not {query!r}")
@@ -54,7 +60,7 @@ def warm_up(query: Query, table_or_schema: Any = None) -> None:
 
 
 def _likely_schema(query: Query) -> pa.Schema:
-    """Types that fit a query of which only the names of columns are known."""
+    """Types that fit a query of which only the column names are known."""
     types = {column: pa.float64() for column in query.columns}
     types |= dict.fromkeys(query.key, pa.string())
     for window in query.windows.values():
@@ -66,11 +72,11 @@ def _likely_schema(query: Query) -> pa.Schema:
 
 
 def _made_up(query: Query, some: pa.Table, keys: int, even: bool) -> pa.Table:
-    """Events of so many keys, evenly spaced and in order, or neither."""
+    """Events: evenly spaced, in order and of one key, or of several keys and neither."""
     r = np.random.default_rng(EVENTS)
     count = np.arange(EVENTS)
     slides = [w.slide.value for w in query.windows.values() if isinstance(w, Sliding)]
-    # An event for every slide: then there are hardly more windows than events or overlaps.
+    # One event per slide, so that there are hardly more windows than events or overlaps.
     t = (count if even else r.integers(0, EVENTS, EVENTS)) * min(slides, default=1)
     grown = {column for window in query.windows.values() for column in window.columns}
     made = {}
@@ -91,7 +97,7 @@ def _made_up(query: Query, some: pa.Table, keys: int, even: bool) -> pa.Table:
 
 
 def _typed(numbers: Any, kind: pa.DataType, name: str) -> pa.Array:
-    """Numbers as values of a type, if it can hold such."""
+    """Numbers as values of a type, if it can hold them."""
     try:
         if pa.types.is_boolean(kind):
             return pa.array(numbers % 2 == 0)

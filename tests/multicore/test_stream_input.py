@@ -43,9 +43,9 @@ def test_an_unknown_strategy_is_answered_with_those_that_are_known() -> None:
 @pytest.mark.parametrize("source", [-1, 2, "0", None], ids=repr)
 def test_a_source_that_the_stream_has_not(source: Any) -> None:
     with QUERY.open(sources=2) as stream:
-        with pytest.raises(pf.InputError, match="which are 0 to 1"):
+        with pytest.raises(pf.InputError, match="only 0 to 1"):
             stream.push(GOOD, source)
-        with pytest.raises(pf.InputError, match="which are 0 to 1"):
+        with pytest.raises(pf.InputError, match="only 0 to 1"):
             stream.end_source(source)
 
 

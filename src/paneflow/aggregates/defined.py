@@ -43,7 +43,30 @@ class SlowAggregateWarning(UserWarning):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Definition:
-    """lift, combine and lower; call it with columns to get an aggregate of them."""
+    """lift, combine and lower; call it with columns to get an aggregate of them.
+
+    Attributes:
+        lift: Makes a partial of one event's column values.
+        combine: Merges two partials.
+        lower: Makes the result of a partial.
+        identity: The partial that changes nothing when combined.
+        laws: What holds for `combine`.
+        invert: Removes the earliest part from a partial.
+        title: The name of the aggregate.
+        samples: The user's own, on which the laws were found to hold.
+        checked: Whether there were samples on which to check the laws.
+        reads: A digest of what the functions read when a query last started: it is compiled into
+            them.
+
+    Example:
+        >>> from paneflow import aggregates as A
+        >>> keep = lambda x: x
+        >>> largest = A.define(keep, max, keep, -1e300, commutative=True, name="largest")
+        >>> largest
+        define(name='largest')
+        >>> largest("load")
+        largest('load')
+    """
 
     lift: Callable[..., Any]
     combine: Callable[..., Any]
@@ -53,11 +76,8 @@ class Definition:
     invert: Callable[..., Any] | None = None
     title: str = "define"
     samples: tuple[Event, ...] = ()
-    """The user's own, on which the laws were found to hold."""
     checked: bool = True
-    """Whether there were samples on which to check the laws."""
     reads: str = field(default="", init=False)
-    """A digest of what the functions read when a query last started: it is compiled into them."""
 
     def __repr__(self) -> str:
         return Call("define", options={"name": self.title}).text(repr)

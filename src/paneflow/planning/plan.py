@@ -1,4 +1,4 @@
-"""The plan of a query: what is computed, by which means, and the reasons, in words.
+"""The plan of a query: what is computed, by which means, and the reasons in words.
 
 The planner reads laws and window classes; it never gives up a law silently.
 """
@@ -22,14 +22,31 @@ from paneflow.windows.many_rows import RowCount
 
 @dataclass(frozen=True, repr=False)
 class Plan:
-    """How a query will be answered. Printing it shows the reasons."""
+    """How a query is answered; print it to see the reasons.
+
+    Attributes:
+        engine: The engine that answers it.
+        merge: The algorithm that merges slices into windows.
+        operators: What is computed, and the aggregates that need it.
+        reasons: Why it is answered this way.
+        rows: How many rows there will be; an upper bound, unless all windows slide by time.
+
+    Example:
+        >>> import paneflow as pf
+        >>> from paneflow import aggregates as A, windows as W
+        >>> query = pf.Query(W.session(5), {"mean": A.mean("v"), "sum": A.sum("v")}, time="t")
+        >>> plan = query.explain()
+        >>> plan
+        Plan(engine='table', merge='auto', 1 operator, 3 reasons)
+        >>> plan.operators
+        {'float_sum(v)': ('mean', 'sum')}
+    """
 
     engine: str
     merge: str
     operators: Mapping[str, tuple[str, ...]]
     reasons: tuple[str, ...]
     rows: RowCount | None = None
-    """How many rows there will be at most; exactly so many if all windows slide by time."""
 
     def __str__(self) -> str:
         lines = [f"engine: {self.engine}", f"merge: {self.merge}"]
@@ -55,7 +72,7 @@ class Plan:
 
 
 def _title(operator: Operator, user: Aggregate) -> str:
-    """What an operator is called, so that different ones are told apart."""
+    """The name of an operator, which tells different operators apart."""
     if isinstance(user, Defined):
         return str(user)
     return f"{operator.name}({', '.join([*operator.columns, *map(str, operator.parameters)])})"
@@ -68,7 +85,7 @@ def plan(
     engine: str,
     merge: str,
 ) -> Plan:
-    """Decide. Without a schema the operators are those for float columns."""
+    """Decide how to answer. Without a schema the operators are those for float columns."""
     check_merge(merge)
     kinds = {
         column: kind_of(schema.field(column).type if schema is not None else pa.float64(), column)

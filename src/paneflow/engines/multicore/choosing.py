@@ -52,7 +52,24 @@ ONE_WORKER = "one worker: the thread that puts events in order makes slices and 
 
 @dataclass(frozen=True, repr=False)
 class StreamPlan:
-    """How a stream is answered. Printing it shows the reasons."""
+    """How a stream is answered; print it to see the reasons.
+
+    Attributes:
+        strategy: The name of the strategy.
+        workers: How many threads share the work.
+        reasons: Why this strategy was chosen.
+
+    Example:
+        >>> import paneflow as pf
+        >>> from paneflow import aggregates as A, windows as W
+        >>> query = pf.Query(W.tumbling(5), {"peak": A.max("v")}, time="t")
+        >>> with query.open() as stream:
+        ...     print(stream.plan)
+        strategy: single
+        workers: 1
+        because:
+          - one worker: the thread that puts events in order makes slices and windows too
+    """
 
     strategy: str
     workers: int

@@ -1,7 +1,7 @@
 """A live stream: push events, read rows; threads in this process do the rest.
 
-Rows are those that `query.over` gives for all events pushed, in the same order, whatever the
-strategy, the number of workers, and the way in which events were cut into batches.
+The rows are those that `query.over` returns for all events pushed, in the same order, whatever the
+strategy, the number of workers, and the batches in which events were pushed.
 """
 
 from __future__ import annotations
@@ -33,18 +33,19 @@ if TYPE_CHECKING:
 
 
 class Stream:
-    """An open stream; made by `query.open`.
+    """An open stream of events; `query.open` makes one.
 
-    >>> import paneflow as pf
-    >>> from paneflow import windows as W, aggregates as A
-    >>> query = pf.Query(W.tumbling(5), {"peak": A.max("v")}, time="t")
-    >>> with query.open() as stream:
-    ...     stream.push([{"t": 1, "v": 5}, {"t": 4, "v": 7}])
-    ...     stream.push([{"t": 9, "v": 2}])
-    ...     stream.finish()
-    ...     for rows in stream.results():
-    ...         print(rows["end"].to_pylist(), rows["peak"].to_pylist())
-    [5, 10] [7, 2]
+    Example:
+        >>> import paneflow as pf
+        >>> from paneflow import aggregates as A, windows as W
+        >>> query = pf.Query(W.tumbling(5), {"peak": A.max("v")}, time="t")
+        >>> with query.open() as stream:
+        ...     stream.push([{"t": 1, "v": 5}, {"t": 4, "v": 7}])
+        ...     stream.push([{"t": 9, "v": 2}])
+        ...     stream.finish()
+        ...     for rows in stream.results():
+        ...         print(rows["end"].to_pylist(), rows["peak"].to_pylist())
+        [5, 10] [7, 2]
     """
 
     def __init__(
@@ -73,7 +74,7 @@ class Stream:
         self._state = "open"
         self._lock = threading.RLock()
         self._begun = Waiters(self._lock)
-        """Those who wait until there is something to wait for, or there never will be."""
+        """Readers that wait for the first events, or for the end of a stream without any."""
         self._process = os.getpid()
         self._forks = forks.count
         self._core: Pump | None = None
@@ -82,13 +83,25 @@ class Stream:
 
     @property
     def plan(self) -> StreamPlan:
-        """How the stream is answered, with the reasons; final once the first events have come."""
+        """How the stream is answered, and why; final once the first events have arrived."""
         return self._plan
 
     def push(self, batch: Any, source: int = 0) -> None:
-        """Take events in: pyarrow, pandas, polars, or a list of dicts.
+        """Push events; waits while the stream is behind.
 
-        A batch that does not fit is refused as a whole. Waits while the stream is behind.
+        Args:
+            batch: Events, as a pyarrow, pandas or polars table or a list of dicts. A batch that
+                does not fit the query is refused as a whole.
+            source: The source the events come from, counted from 0.
+
+        Example:
+            >>> import paneflow as pf
+            >>> from paneflow import aggregates as A, windows as W
+            >>> query = pf.Query(W.tumbling(5), {"peak": A.max("v")}, time="t")
+            >>> with query.open(sources=2) as stream:
+            ...     stream.push([{"t": 1, "v": 5}], source=1)
+            ...     stream.metrics().pushed
+            1
         """
         self._check_open("push")
         self._check_source(source)
@@ -100,7 +113,21 @@ class Stream:
             self._timeless += admitted.timeless
 
     def end_source(self, source: int) -> None:
-        """Say that a source will bring no more, so that it holds nothing back."""
+        """Declare that a source has ended, so that it no longer holds back the watermark.
+
+        Args:
+            source: The source, counted from 0.
+
+        Example:
+            >>> import paneflow as pf
+            >>> from paneflow import aggregates as A, windows as W
+            >>> query = pf.Query(W.tumbling(5), {"peak": A.max("v")}, time="t")
+            >>> with query.open(sources=2) as stream:
+            ...     stream.push([{"t": 1, "v": 5}, {"t": 9, "v": 2}], source=0)
+            ...     stream.end_source(1)
+            ...     next(stream.results(wait=60))["peak"].to_pylist()
+            [5]
+        """
         self._check_open("end_source")
         self._check_source(source)
         with put_off, self._lock:
@@ -109,22 +136,51 @@ class Stream:
                 self._core.end_source(source)
 
     def results(self, wait: float = 0.0) -> Iterator[pa.Table]:
-        """The rows that are final so far, as tables, in order: (end, window, seq, key).
+        """The rows that have become final and have not been read yet.
 
-        It ends when there are no more at the moment; `wait` lets it wait so many seconds for the
-        next. After `finish` it gives everything that is left, and ends with the stream.
+        Args:
+            wait: How many seconds to wait for more rows before the iterator ends. After `finish`,
+                it ends when all rows have been read.
+
+        Returns:
+            An iterator over pyarrow tables, whose rows are ordered by (end, window, seq, key).
+
+        Example:
+            >>> import paneflow as pf
+            >>> from paneflow import aggregates as A, windows as W
+            >>> query = pf.Query(W.tumbling(5), {"peak": A.max("v")}, time="t")
+            >>> with query.open() as stream:
+            ...     stream.push([{"t": 1, "v": 5}, {"t": 9, "v": 2}])
+            ...     next(stream.results(wait=60))["peak"].to_pylist()
+            [5]
         """
         self._check_process()
         as_given = self._admission.as_given
         return self._read(lambda core: core.results, _seconds(wait), as_given)
 
     def late(self, wait: float = 0.0) -> Iterator[pa.Table]:
-        """The events that came too late, as tables, in the order in which they came.
+        """The events that arrived too late and have not been read yet.
 
-        For streams that were opened with `late=True`. Events have all the columns they were
-        pushed with; where pushes differ in their columns, tables do too. Like `results`, it ends
-        when there are no more at the moment, waits up to `wait` seconds for the next, and after
-        `finish` gives everything that is left.
+        For streams that were opened with `late=True`. Events have all the columns they were pushed
+        with; if batches differ in their columns, so do the tables.
+
+        Args:
+            wait: How many seconds to wait for more events before the iterator ends. After `finish`,
+                it ends when all of them have been read.
+
+        Returns:
+            An iterator over pyarrow tables, in the order in which the events arrived.
+
+        Example:
+            >>> import paneflow as pf
+            >>> from paneflow import aggregates as A, windows as W
+            >>> query = pf.Query(W.tumbling(5), {"peak": A.max("v")}, time="t")
+            >>> with query.open(late=True) as stream:
+            ...     stream.push([{"t": 1, "v": 5}, {"t": 9, "v": 2}])
+            ...     stream.push([{"t": 3, "v": 8}])
+            ...     stream.finish()
+            ...     [events.to_pylist() for events in stream.late()]
+            [[{'t': 3, 'v': 8}]]
         """
         self._check_process()
         if not self._options.late:
@@ -159,7 +215,18 @@ class Stream:
                 box(self._core).give_back(taken)
 
     def finish(self) -> None:
-        """Say that no more events will come: everything closes, and `results` gives it."""
+        """Declare that no more events will come: all windows close, and `results` returns the rest.
+
+        Example:
+            >>> import paneflow as pf
+            >>> from paneflow import aggregates as A, windows as W
+            >>> query = pf.Query(W.tumbling(5), {"peak": A.max("v")}, time="t")
+            >>> with query.open() as stream:
+            ...     stream.push([{"t": 1, "v": 5}])
+            ...     stream.finish()
+            ...     [rows["peak"].to_pylist() for rows in stream.results()]
+            [[5]]
+        """
         self._check_process()
         if self._state == "finished":
             return
@@ -173,7 +240,17 @@ class Stream:
                 self._core.finish()
 
     def close(self) -> None:
-        """End the threads. Rows that were final by what was pushed can still be read."""
+        """End the threads; rows that are already final can still be read.
+
+        Example:
+            >>> import paneflow as pf
+            >>> from paneflow import aggregates as A, windows as W
+            >>> query = pf.Query(W.tumbling(5), {"peak": A.max("v")}, time="t")
+            >>> stream = query.open()
+            >>> stream.close()
+            >>> stream
+            Stream(state=closed, strategy=single, workers=1, sources=1)
+        """
         self._check_process()
         with put_off, self._lock:
             self._state = "closed"
@@ -184,7 +261,20 @@ class Stream:
             self._core.await_end()
 
     def metrics(self) -> StreamMetrics:
-        """What the stream has done so far, as a whole and by processing unit."""
+        """What the stream has done so far, as a whole and by processing unit.
+
+        Returns:
+            The numbers as of now.
+
+        Example:
+            >>> import paneflow as pf
+            >>> from paneflow import aggregates as A, windows as W
+            >>> query = pf.Query(W.tumbling(5), {"peak": A.max("v")}, time="t")
+            >>> with query.open() as stream:
+            ...     stream.push([{"t": 1, "v": 5}, {"t": 9, "v": 2}])
+            ...     stream.metrics().pushed
+            2
+        """
         self._check_process()
         if self._core is None:
             nothing = Histogram().latency()
@@ -199,7 +289,7 @@ class Stream:
         return table_html("Stream", self._parts())
 
     def _parts(self) -> dict[str, list[str]]:
-        """What a stream shows of itself: how it runs, and whether it still does."""
+        """What a stream shows of itself: its state, and how it runs."""
         return {
             "state": [self._state],
             "strategy": [self._plan.strategy],
@@ -211,7 +301,7 @@ class Stream:
         return self
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
-        if self._forks != forks.count:  # the threads have stayed with the parent
+        if self._forks != forks.count:  # the threads stayed with the parent
             return
         try:
             if error is not None:
@@ -226,7 +316,7 @@ class Stream:
             self._core.abandon()
 
     def _running(self) -> Pump:
-        """The stream's inside, which begins with the first events: only then are types known."""
+        """The inside of the stream, made with the first events, when the types are known."""
         schema = self._admission.schema
         assert schema is not None
         kinds = {n: kind_of(type_, n) for n, type_ in self._query.types(schema).items()}
@@ -255,7 +345,7 @@ class Stream:
             return self._core
 
     def _await_begin(self, wait: float) -> None:
-        """Wait so long for the first events."""
+        """Wait for the first events, at most this many seconds."""
         with put_off, self._lock:
             if self._core is not None or self._state != "open" or wait <= 0:
                 return
@@ -265,8 +355,8 @@ class Stream:
     def _check_process(self) -> None:
         if self._forks != forks.count:
             raise PaneflowError(
-                f"this stream was opened in process {self._process}, and its threads have stayed "
-                f"there when this one was forked: open another one here with query.open()"
+                f"this stream was opened in process {self._process}, and its threads stayed "
+                f"there when this process was forked: open another one here with query.open()"
             )
 
     def _check_open(self, what: str) -> None:
@@ -282,15 +372,15 @@ class Stream:
     def _check_source(self, source: int) -> None:
         if not isinstance(source, int) or not 0 <= source < self._sources:
             raise InputError(
-                f"source {source!r} is none of this stream's, which are 0 to {self._sources - 1}: "
-                f"pass one of them, or open the stream with more sources="
+                f"this stream has no source {source!r}, only 0 to {self._sources - 1}: pass one of "
+                f"them, or open the stream with more sources="
             )
         if source in self._ended_sources:
             raise InputError(f"source {source} has ended: push to another one, or end it later")
 
 
 def _seconds(wait: float) -> float:
-    """A time to wait that a lock can wait for."""
+    """Check a time to wait, and limit it to what a lock can wait."""
     if isinstance(wait, bool) or not isinstance(wait, int | float) or not wait >= 0:
-        raise QueryError(f"wait must be a number of seconds from 0 on, not {wait!r}")
+        raise QueryError(f"wait must be a number of seconds, 0 or more, not {wait!r}")
     return min(float(wait), threading.TIMEOUT_MAX)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -42,19 +43,43 @@ has `files`, the checksums of the files that it needs."""
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a stream has come that was started by `write_stream`."""
+    """How far a stream that was started by `write_stream` has come.
+
+    Attributes:
+        batch: The last batch that is done; -1 before the first.
+        watermark: The time up to which windows have been emitted; None before the first batch.
+        late: How many events arrived after all their windows had been emitted.
+        dropped: How many events had no time, or one too far ahead.
+
+    Example:
+        >>> from paneflow.spark import Progress
+        >>> Progress(batch=3, watermark=None, late=0, dropped=1).batch
+        3
+    """
 
     batch: int
-    """The last batch that is done; -1 before the first."""
     watermark: datetime | None
     late: int
-    """Events that arrived after every window they belong to had been emitted."""
     dropped: int
-    """Events without a time, or too far ahead."""
 
 
-def progress(checkpoint: Any) -> Progress:
-    """How far a stream has come, whether it runs or not."""
+def progress(checkpoint: str | os.PathLike[str]) -> Progress:
+    """How far a stream has come, whether it is running or not.
+
+    Args:
+        checkpoint: The checkpoint folder that was given to `write_stream`.
+
+    Returns:
+        The progress as of the last batch that is done.
+
+    Example:
+        >>> import paneflow.spark
+        >>> paneflow.spark.progress("somewhere/else")
+        Traceback (most recent call last):
+        ...
+        paneflow.errors.InputError: somewhere/else holds no commit of write_stream: name the \
+checkpoint of a stream that has done a batch
+    """
     folder = Path(checkpoint) / "paneflow"
     state = _stored(folder)
     if state is None:

@@ -28,7 +28,7 @@ NEEDED = {
     "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
 }
-"""Settings that streams cannot do without."""
+"""Settings that streams need."""
 
 HELPFUL = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "200000",
@@ -39,11 +39,23 @@ HELPFUL = {
 """Settings that make local work faster and quieter."""
 
 
-def session(app: str = "paneflow", master: str | None = None, **conf: object) -> Any:
-    """A Spark session with everything set that paneflow needs.
+def session(app: str = "paneflow", master: str | None = None, **conf: str | float) -> Any:
+    """A Spark session with all the settings that paneflow needs.
 
-    Settings are given with underscores or by `**{"spark.sql.shuffle.partitions": 8}`; they go
-    before paneflow's own. A session that is already running is returned as it is.
+    Args:
+        app: The name of the application.
+        master: The Spark master; by default all cores of this machine.
+        **conf: Further settings, which take precedence over paneflow's. Underscores stand for dots:
+            `spark_ui_enabled="true"`; or pass `**{"spark.sql.shuffle.partitions": 8}`.
+
+    Returns:
+        The session; one that is already running is returned as it is.
+
+    Example:
+        >>> import paneflow.spark
+        >>> spark = paneflow.spark.session()  # doctest: +SKIP
+        >>> spark.conf.get("spark.sql.session.timeZone")  # doctest: +SKIP
+        'UTC'
     """
     try:
         from pyspark.sql import SparkSession
@@ -69,13 +81,13 @@ def session(app: str = "paneflow", master: str | None = None, **conf: object) ->
 
 
 def check_session(spark: Any) -> None:
-    """Name what a user's own session lacks for a stream."""
+    """Name the settings that a user's own session lacks for a stream."""
     for name, wanted in NEEDED.items():
         found = spark.conf.get(name, None)
         if name.endswith(("providerClass", "changelogCheckpointing.enabled")) and found != wanted:
             raise UnsupportedError(
                 f"this Spark session has {name}={found}, and a stream of windows needs {wanted}: "
-                f"set it with spark.conf.set, or take the session of paneflow.spark.session()"
+                f"set it with spark.conf.set, or use the session of paneflow.spark.session()"
             )
 
 
@@ -98,7 +110,7 @@ def _provide_java() -> None:
 
 
 def _launcher(java: Path) -> Path:
-    """A directory like a JAVA_HOME, whose `java` drops the argument that names a lacking module."""
+    """A directory like a JAVA_HOME whose `java` drops the argument for the missing module."""
     home = Path(tempfile.mkdtemp(prefix="paneflow-java-"))
     (home / "bin").mkdir()
     script = home / "bin" / "java"

@@ -98,7 +98,23 @@ def over(query: Query, frame: Any, source: pa.Schema, options: StreamOptions) ->
 
 
 def split(batch: Any) -> tuple[Any, Any]:
-    """The rows, and the events that came too late, of a frame from `over(..., late=True)`."""
+    """Separate the rows of `query.over(df, late=True)` from events that arrived too late.
+
+    Args:
+        batch: A frame that `over` returned, or a batch of it in `foreachBatch`.
+
+    Returns:
+        A frame of the rows, and a frame of the late events.
+
+    Example:
+        >>> import paneflow as pf, paneflow.spark
+        >>> from paneflow import aggregates as A, windows as W
+        >>> query = pf.Query(W.tumbling("1 hour"), {"n": A.count()}, time="timestamp")
+        >>> frame = pf.spark.session().readStream.format("rate").load()  # doctest: +SKIP
+        >>> rows, late = pf.spark.split(query.over(frame, late=True))  # doctest: +SKIP
+        >>> late.columns  # doctest: +SKIP
+        ['timestamp', 'value']
+    """
     from pyspark.sql import functions as F
 
     late = F.col(LATE).isNotNull()

@@ -21,7 +21,19 @@ STEP = math.log(17 / 16)
 
 @dataclass(frozen=True)
 class Latency:
-    """Seconds from an event's arrival to the row that it made final."""
+    """Seconds from the arrival of an event to the row that it made final.
+
+    Attributes:
+        rows: How many rows were measured.
+        p50: What half of them did not exceed.
+        p99: What 99 % of them did not exceed.
+        max: The longest.
+
+    Example:
+        >>> from paneflow.engines.multicore.pump.metrics import Histogram
+        >>> Histogram().latency()
+        Latency(rows=0, p50=0.0, p99=0.0, max=0.0)
+    """
 
     rows: int
     p50: float
@@ -31,26 +43,40 @@ class Latency:
 
 @dataclass(frozen=True)
 class StreamMetrics:
-    """A stream as it is now."""
+    """What a stream has done so far; `stream.metrics()` returns it.
+
+    Attributes:
+        pushed: Events that were pushed, late ones included.
+        late: Events that arrived after all their windows had been emitted; they change nothing.
+        timeless: Events without a time, which were dropped.
+        waiting: Events that were pushed and have not been processed.
+        held: Events that wait for the watermark to reach them.
+        withheld: Rows that wait for others that may come before them.
+        unread: Rows that can be read.
+        watermark: The time up to which events are final; None before the first.
+        latency: How long rows took.
+        units: What each processing unit has done.
+
+    Example:
+        >>> import paneflow as pf
+        >>> from paneflow import aggregates as A, windows as W
+        >>> query = pf.Query(W.tumbling(5), {"peak": A.max("v")}, time="t")
+        >>> with query.open() as stream:
+        ...     stream.push([{"t": 1, "v": 5}, {"t": None, "v": 2}])
+        ...     stream.metrics().timeless
+        1
+    """
 
     pushed: int
-    """Events that were taken in, late ones included."""
     late: int
-    """Events that came when all their windows had been given out; they change nothing."""
     timeless: int
-    """Events without a time; they were left out."""
     waiting: int
-    """Events that were pushed and not looked at yet."""
     held: int
-    """Events that wait for the watermark to reach them."""
     withheld: int
-    """Rows that wait for others that may come before them."""
     unread: int
-    """Rows that can be read."""
     watermark: int | None
     latency: Latency
     units: tuple[UnitMetrics, ...]
-    """What each processing unit has done."""
 
 
 class Histogram:
