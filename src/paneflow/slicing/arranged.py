@@ -1,4 +1,4 @@
-"""The columns of a table in total order, each put there once and shared by all parts."""
+"""The columns of a table in total order: each is sorted once, and shared by all parts."""
 
 from __future__ import annotations
 

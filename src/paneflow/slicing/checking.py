@@ -1,9 +1,9 @@
-"""Whether a table of slices is whole: it may have been stored, sent, filtered or damaged since.
+"""Checks a table of slices: it may have been stored, sent, filtered or damaged since it was cut.
 
 Slices that a query has just cut are right by construction. Slices that come from elsewhere are
-looked at before they are finished, since rows made of damaged ones would be wrong without a word:
-columns and their types, labels, nulls, and counts that contradict each other. Values themselves
-cannot be checked, as any value is possible.
+checked before they are finished, since damaged ones would silently give wrong rows: columns and
+their types, labels, nulls, and counts that contradict each other. Values themselves cannot be
+checked, since any value is possible.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 
 def whole(query: Query, slices: Slices, layout: pa.Schema) -> Slices:
-    """The slices with their columns in the types that the query cuts them in, if nothing is amiss.
+    """The slices, with columns in the types that the query cuts them in; an error if damaged.
 
-    `layout` are the columns of slices that the query has just cut of such a source.
+    `layout` is the schema of slices that the query cuts from this source.
     """
     table = _typed(slices.table, layout)
     _check_labels(query, table)
@@ -64,7 +64,7 @@ def _require(holds: bool, what: str) -> None:
 def _typed(table: pa.Table, layout: pa.Schema) -> pa.Table:
     for field in layout:
         found = len(table.schema.get_all_field_indices(field.name))
-        _require(found == 1, f"column {field.name!r} occurs {found} times, and not once")
+        _require(found == 1, f"column {field.name!r} occurs {found} times instead of once")
     kept = table.select(layout.names)
     for at, field in enumerate(layout):
         if kept.schema.field(at).type == field.type:

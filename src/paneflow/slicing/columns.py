@@ -67,15 +67,15 @@ class Column:
         if self.texts is not None:
             return self.values, np.arange(len(self.texts))
         if len(self.values) == 0:
-            # Windows without a value look up some rank all the same, before it is masked.
+            # Windows without a value look up a rank too, before the result is masked.
             return np.zeros(0, np.int64), np.zeros(1, self.values.dtype)
         if self.kind is not Kind.FLOAT:
             low, high = int(self.values.min()), int(self.values.max())
             if high - low < 2 * len(self.values) + 1024:
-                # Ranks may leave gaps, so a dense range needs no sorting. high + 1 may be too far.
+                # Ranks may have gaps, so a dense range needs no sorting. high + 1 may overflow.
                 return self.values - low, low + np.arange(high - low + 1)
         distinct, ranks = np.unique(self.values, return_inverse=True)
-        # Equal values are one value: one zero, without a sign.
+        # Zeros are equal: they become one value, without a sign.
         return ranks, distinct + 0.0 if self.kind is Kind.FLOAT else distinct
 
     @functools.cached_property
@@ -97,7 +97,7 @@ class Column:
 
 
 def read_column(table: pa.Table, name: str) -> Column:
-    """A column of a table, held as its kind asks."""
+    """A column of a table, in the form its kind needs."""
     column = table.column(name)
     reader = Reader(column.type, name)
     # Text may be more than one array can hold.
@@ -106,7 +106,7 @@ def read_column(table: pa.Table, name: str) -> Column:
 
 
 class Reader:
-    """Reads arrays of one type: what the type asks for is found out once."""
+    """Reads arrays of one type: what the type needs is worked out once."""
 
     def __init__(self, given: pa.DataType, name: str) -> None:
         self._name = name
@@ -116,7 +116,7 @@ class Reader:
         self._plain = {pa.int64(): np.int64, pa.float64(): np.float64}.get(self._type)
 
     def read(self, array: pa.Array | pa.ChunkedArray) -> Column:
-        """A column, held as its kind asks; only text may come in chunks."""
+        """A column, in the form its kind needs; only text may come in chunks."""
         if self._cast:
             array = array.cast(self._type)
         valid: Array | None = None
@@ -135,7 +135,7 @@ class Reader:
 def numbers_of(array: pa.Array, dtype: Any = np.int64) -> Array:
     """The numbers of an array of 64 bits each, none of them null, without a copy.
 
-    As `to_numpy`, which however gives the interpreter lock up, and may wait long to get it back.
+    Unlike `to_numpy`, this keeps the interpreter lock, which may take long to get back.
 
     >>> numbers_of(pa.array([5, 6, 7]).slice(1))
     array([6, 7])
@@ -152,7 +152,7 @@ _NONE = {dtype: np.empty(0, dtype) for dtype in (np.int64, np.float64)}
 def as_arrow(values: Array, type_: pa.DataType) -> pa.Array:
     """Numbers as an Arrow array of a type of the same width, none of them null.
 
-    They are not copied if they stand side by side.
+    They are not copied if they are contiguous.
     """
     held = pa.py_buffer(np.ascontiguousarray(values))
     return pa.Array.from_buffers(type_, len(values), [None, held])

@@ -1,7 +1,7 @@
-"""Whether durations fit the columns they measure: units for timestamps, whole numbers for integers.
+"""Checks that durations fit the columns they measure: units for timestamps, plain numbers else.
 
-Nobody knows whether 3600 over a column of timestamps is seconds, so it is refused, and "1 hour"
-over a column of integers as well, whose unit only the user knows. 0 is 0 in any unit.
+A plain 3600 over timestamps could be seconds or microseconds, so it is refused. So is "1 hour"
+over integers, whose unit only the user knows. 0 is 0 in any unit.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def check_durations(
         for name, number in window.without_unit.items() if stamped else ():
             raise InputError(
                 f"the {name} of window {label!r} is the whole number {number}, but the time "
-                f"column {time!r} has type {given}, and {number} of what is not said: "
+                f"column {time!r} has type {given}, so its unit is missing: "
                 f"{with_unit(name, number)}"
             )
     if lateness.textual and not stamped:
@@ -44,7 +44,7 @@ def check_durations(
     if stamped and not lateness.textual and lateness.value:
         raise InputError(
             f"lateness is the whole number {lateness}, but the time column {time!r} has type "
-            f"{given}, and {lateness} of what is not said: {with_unit('lateness', lateness.value)}"
+            f"{given}, so its unit is missing: {with_unit('lateness', lateness.value)}"
         )
 
 
@@ -65,6 +65,6 @@ def _check_delta(label: str, window: Delta, type_: pa.DataType) -> None:
         if not isinstance(amount, Duration) and amount:
             raise InputError(
                 f"the {name} of window {label!r} is the number {amount}, but its column "
-                f"{window.column!r} has type {type_}, and {amount} of what is not said: "
+                f"{window.column!r} has type {type_}, so its unit is missing: "
                 f"{with_unit(name, amount)}"
             )

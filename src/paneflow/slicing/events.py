@@ -1,7 +1,7 @@
 """A table's events in total order: by key, then time, then position in the table.
 
-In this order the events of every window of a key stand side by side, so a window is nothing but
-a range of positions.
+In this order the events of every window of a key are contiguous, so a window is simply a range of
+positions.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ class Events:
     keys: pa.Table
     key_offsets: Array
     places: Array | None
-    """Where each row of the table stands in total order; None if they stand so already."""
+    """The place of each row in total order; None if rows are in order already."""
     t: Array
     last: Array
-    """The latest time within each row: the time itself, but for rows that are slices."""
+    """The latest time within each row: its time, unless the row is a slice."""
 
     def arrange(self, values: Array) -> Array:
         """A column of the table in total order."""
         return values if self.places is None else scatter(values, self.places)
 
     def span(self) -> tuple[int, int]:
-        """The earliest and the latest time: each key's stand in order."""
+        """The earliest and the latest time."""
         starts, ends = self.key_offsets[:-1], self.key_offsets[1:]
         held = ends > starts
         return int(self.t[starts[held]].min()), int(self.t[ends[held] - 1].max())
 
     def parts(self, wanted: int) -> list[Part]:
-        """Whole keys dealt out into at most `wanted` ranges of about as many events each."""
+        """Whole keys, split into at most `wanted` ranges with about as many events each."""
         total = int(self.key_offsets[-1])
         marks = [total * k // wanted for k in range(1, wanted)]
         cuts = np.unique(np.searchsorted(self.key_offsets, marks, side="left"))
@@ -53,7 +53,7 @@ class Events:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """The events of some neighbouring keys, worked on as a whole by one thread."""
+    """The events of some neighbouring keys, which one thread works on."""
 
     events: Events
     first_key: int
@@ -101,7 +101,7 @@ class Presence:
         return values if self._kept is None else values[self._kept]
 
     def position(self, positions: Array) -> Array:
-        """How many counted events stand before each position."""
+        """How many counted events come before each position."""
         return positions if self._before is None else self._before[positions]
 
 
@@ -119,7 +119,7 @@ def order_events(
 ) -> Events:
     """Rows with key codes and times, in total order; rows may be slices that end at `last`."""
     distinct = keys.num_rows if keys.num_columns else 1
-    # Tables mostly come in order of time: then a stable sort by key alone is enough.
+    # Most tables are in order of time: then a stable sort by key is enough.
     if in_time:
         places, counts = places_by_code(codes, distinct)
     else:

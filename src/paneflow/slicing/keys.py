@@ -76,7 +76,7 @@ def _encode_one(chunked: pa.ChunkedArray, name: str) -> tuple[Array, pa.Array]:
 
 
 def _dense(codes: Array, width: int) -> tuple[Array, Array]:
-    """Codes without gaps, and which of the given codes each stands for."""
+    """Codes without gaps, and the given code that each replaces."""
     if width > 8 * len(codes) + 1024:
         present, dense = np.unique(codes, return_inverse=True)
         return dense, present

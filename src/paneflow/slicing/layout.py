@@ -1,6 +1,6 @@
 """What slices of a query hold: which columns, under which names, and what must not be sliced.
 
-Whoever cuts slices or reads them, in whatever engine, goes by this page.
+Every engine that cuts or reads slices uses this layout.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def identity_of(query: Query) -> dict[str, Any]:
         "key": list(query.key),
         "time": query.time,
     }
-    # The first form goes without saying, so that what is stored in it stays readable.
+    # The first form is not named, so that slices stored before forms existed stay readable.
     forms = {name: a.form for name, a in query.aggregates.items() if a.form > 1}
     return identity | ({FORMS: forms} if forms else {})
 

@@ -20,12 +20,11 @@ from paneflow.errors import UnsupportedError
 from paneflow.slicing import threads
 
 DIGIT = 11
-"""Bits sorted by at once where rows are moved: more would outrun the cache."""
+"""Bits to sort by in one pass that moves rows: more would not fit the cache."""
 WIDEST = 18
-"""Bits that one pass can take when no row is moved yet."""
+"""Bits to sort by in a pass that moves no rows."""
 FEW = 256
-"""Rows up to which NumPy's own sort costs no more than calling kernels, which nobody then has to
-compile."""
+"""Up to this many rows NumPy sorts as fast as kernels do, and nothing has to be compiled."""
 LIMIT = 2**31 - 1
 WORTH_A_THREAD = 500_000
 
@@ -128,7 +127,7 @@ def _run(passes: Sequence[Pass], n: int) -> Array:
 
 
 def is_sorted(field: Array) -> bool:
-    """Whether a field never decreases; what is in disorder mostly shows it early."""
+    """Whether a field never decreases; disorder mostly shows early."""
     if len(field) <= FEW:
         return bool((field[1:] >= field[:-1]).all())
     if len(field) > 1024 and not _sorted_one(_read_only(field[:1024])):
@@ -139,7 +138,7 @@ def is_sorted(field: Array) -> bool:
 def _read_only(field: Array) -> Array:
     """The same cells, as an array that cannot be written.
 
-    Columns of Arrow come so, others do not: kernels would be compiled for each.
+    Arrow's columns are read-only, others are not: kernels would be compiled for both.
     """
     view = field.view()
     view.flags.writeable = False
@@ -208,7 +207,7 @@ def _count_places(field: Array, low: int, shift: int, width: int, places: Array)
 
 
 def _shares(n: int) -> list[slice]:
-    """Ranges of rows, one for each thread, if it is worth it."""
+    """Ranges of rows, one for each thread, if there are enough rows."""
     each = n if n < WORTH_A_THREAD else -(-n // threads.available())
     return [slice(k, min(k + each, n)) for k in range(0, n, max(each, 1))]
 
@@ -269,7 +268,7 @@ def scatter(values: Array, places: Array) -> Array:
     if values.dtype == object or len(places) <= FEW:
         out[places] = values
     else:
-        # Cells are moved as they are: one kernel does for all types of one width.
+        # Cells are moved as they are: one kernel serves all types of one width.
         cells = f"i{values.itemsize}"
         given, places, moved = (
             _read_only(values.view(cells)),

@@ -1,7 +1,7 @@
-"""Runs a custom window's `step` over events: compiled, or as Python if it must be.
+"""Runs a custom window's `step` over events: compiled if possible, otherwise as Python.
 
-Compiled code knows only that something is wrong. The same loop run as Python then asks
-`Custom.checked_step`, which says what.
+Compiled code can only tell that something is wrong. The same loop, run as Python, then asks
+`Custom.checked_step`, which says what is wrong.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def one_step(initial: tuple[Any, ...], columns: int, indent: int) -> str:
     values = "".join(f", v{k}[i]" for k in range(columns))
     state = typed(initial, [f"after[{k}]" for k in range(len(initial))])
     wrong = ["mark < 0", "mark > 7", f"len(after) != {len(initial)}"]
-    # A state that does not fit its type would be cut off in silence.
+    # A state that does not fit its type would silently be truncated.
     wrong += [
         f"(state[{k}] != after[{k}] and after[{k}] == after[{k}])" for k in range(len(initial))
     ]

@@ -1,4 +1,4 @@
-"""How many threads work on a table: this decides how fast rows come, never what they are."""
+"""How many threads work on a table: this affects speed, never rows."""
 
 from __future__ import annotations
 

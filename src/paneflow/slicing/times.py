@@ -15,9 +15,9 @@ from paneflow.errors import InputError
 from paneflow.slicing.ordering import is_sorted
 
 FARTHEST = 2**61
-"""No time may be so large that adding a range or a slide could leave int64."""
+"""Times beyond this are refused, so that adding a range or a slide cannot overflow."""
 EARLIEST_EDGE = FARTHEST + 2**60
-"""A slice begins at the last edge before its events, which may be one slide away."""
+"""A slice begins at the last edge before its events, which may be a slide away."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def time_type(given: pa.DataType, column: str) -> TimeType:
 def read_times(table: pa.Table, column: str, farthest: int = FARTHEST) -> tuple[Array, bool]:
     """The time of every row, as int64, and whether they never decrease.
 
-    Nulls and times out of reach are errors.
+    Nulls and times that are too far from zero are errors.
     """
     chunked = table.column(column)
     kept = time_type(chunked.type, column)

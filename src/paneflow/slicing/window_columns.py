@@ -1,4 +1,4 @@
-"""Whether the columns that windows read have types that say where a window begins and ends."""
+"""Checks the types of the columns that windows read to find where they begin and end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from paneflow.windows import Custom, Delta, Duration, Punctuation, Window
 
 
 def check_window_columns(windows: Mapping[str, Window], schema: pa.Schema) -> None:
-    """Refuse columns whose types a window can make nothing of.
+    """Refuse columns whose types a window cannot use.
 
     A column of nothing but nulls has no type that could be wrong.
     """

@@ -72,7 +72,7 @@ def answer(
 
 
 def _as_array(aggregate: Any, values: tuple[Any, ...], type_: pa.DataType) -> pa.Array[Any]:
-    """A column of results; what a user's own aggregate gave must fit into its type."""
+    """A column of results; those of a user-defined aggregate must fit its type."""
     if aggregate is not None and aggregate.name == "define":
         made: pa.Array[Any] = aggregate.fitted(values, type_)
         return made
@@ -80,7 +80,7 @@ def _as_array(aggregate: Any, values: tuple[Any, ...], type_: pa.DataType) -> pa
 
 
 def _count(query: Query, events: Events) -> RowCount:
-    """The rows of sliding windows, by their numbers; of others no fewer than there can be."""
+    """The number of rows of sliding windows; an upper bound for others."""
     keys = events.of_keys()
     counts = {
         label: sum(_rows_of(window, [events.times[row] for row in of_key]) for of_key in keys)

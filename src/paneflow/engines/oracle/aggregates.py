@@ -155,7 +155,7 @@ def _define(aggregate: Any, *columns: list[Any]) -> Any:
 
 
 def _apply(aggregate: Any, events: Events, rows: list[int]) -> Any:
-    """The one meaning that gets arrays instead of lists, since a user's function expects them."""
+    """Gets arrays instead of lists, since a user's function expects them."""
     given = aggregate.call([_numpy(events.table.column(c), rows) for c in aggregate.columns])
     return plain(aggregate.fitted([given]))[0]
 
@@ -204,7 +204,7 @@ def _float_sum(values: list[float]) -> float:
 
 
 def _unsigned(value: Any) -> Any:
-    """Zeros are equal: where one stands for all of them, it has no sign."""
+    """Zeros are equal, so the one that represents them has no sign."""
     return 0.0 if isinstance(value, float) and value == 0.0 else value
 
 

@@ -1,7 +1,7 @@
 """A table as the oracle sees it: Python lists, one entry per event.
 
 Times and other temporal values are held as integers in the unit of their type, because Python's
-`datetime` neither knows nanoseconds nor adds up. They turn into Arrow's types again in the rows.
+`datetime` has no nanoseconds and cannot be summed. Rows have Arrow's types again.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Events:
 
 
 def read(table: pa.Table, key: tuple[str, ...], time: str, columns: Iterable[str]) -> Events:
-    """Read what a query needs of a table, and refuse times that are none."""
+    """Read what a query needs from a table, and refuse bad times."""
     return Events(
         table=table,
         key=key,

@@ -60,7 +60,7 @@ def cut(query: Query, table: pa.Table) -> Slices:
 
 
 def layout_of(query: Query, source: pa.Schema) -> pa.Schema:
-    """The columns of the slices that a query cuts of a table with some columns."""
+    """The schema of the slices that a query cuts from a table with this schema."""
     return cut(query, source.empty_table()).table.schema
 
 
@@ -148,7 +148,7 @@ def _partials(
         if component.column == TIME:
             yield name, moment.restore(np.where(counted, values, 0))
         elif component.column is not None:
-            # A slice that counted nothing holds the identity, which no column can.
+            # A slice that counted nothing holds the identity, which a column cannot hold.
             yield name, store.held(operator, k).decode(values, counted)
         elif component.width is not None:
             flat = pa.array(np.ascontiguousarray(values).ravel())

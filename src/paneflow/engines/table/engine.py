@@ -59,7 +59,7 @@ def answer(
 ) -> pa.Table:
     """The rows of a query over a finite table, ordered by (end, window, seq, key).
 
-    `stacklevel` says whose call a warning is about; without it nobody is warned.
+    `stacklevel` says which call a warning is about; without it there are no warnings.
     """
     schema = query.result_schema(table.schema)
     check_laws(query, table.schema, merge)
@@ -103,7 +103,7 @@ def _placed(query: Query, arranged: Arranged, schema: pa.Schema, merge: str) -> 
 
 
 def count(query: Query, table: pa.Table) -> RowCount:
-    """The rows that a query gives, of other windows than sliding ones no fewer than it can."""
+    """The number of rows a query gives; an upper bound unless all windows slide by time."""
     events = read_events(table, query.key, query.time)
     return count_all(query.windows, events.t, events.key_offsets)
 
@@ -116,7 +116,7 @@ def finish(
     ends_in: Ends = (None, None),
     max_rows: int | None = MAX_ROWS,
 ) -> pa.Table:
-    """The rows that slices amount to; of sliding windows those alone that end in a span."""
+    """The rows that slices amount to; of sliding windows only those that end in a span."""
     check_cuttable(query)
     slices.require(identity_of(query), query)
     query.check(slices.source)
@@ -174,7 +174,7 @@ def check_laws(query: Query, source: pa.Schema, merge: str) -> None:
 
 
 def _parts(events: int, windows: int) -> int:
-    """How many parts to deal the keys into: enough for several cores, small enough for the cache.
+    """How many parts to split the keys into: enough for several cores, small enough for the cache.
 
     Every part asks for every window, so with many windows there are fewer parts. A part's size
     may decide how its sums are grouped, so it must not depend on the machine.

@@ -26,7 +26,7 @@ def count(window: Count, part: Part, columns: Arranged) -> Ranges:
 
 
 def slide_by_tuple(window: SlideByTuple, part: Part, columns: Arranged) -> Ranges:
-    """Every so many events, those of the last `range` of time."""
+    """Every `slide` events, those of the last `range` of time."""
     room = Ranges.room(len(part.t) // window.every + len(part.offsets))
     bounds = (window.range.value, window.every, window.partial)
     found = _slide_by_tuple(part.t, part.offsets, *bounds, room.key, room.seq, room.lo, room.hi)

@@ -68,7 +68,7 @@ def measured(window: Delta, column: Column, values: Array) -> tuple[Array, Bound
 
 
 def given(d: list[Any], dtype: Any) -> Array:
-    """Values as they were before they were measured."""
+    """The original values, from measured ones."""
     values: Array = np.array(d, dtype)
     return values if dtype == np.float64 else (values + LEAST.view(np.uint64)).view(np.int64)
 
@@ -76,7 +76,7 @@ def given(d: list[Any], dtype: Any) -> Array:
 def decreasing(
     window: Delta, column: Column, values: Array, rows: Array | None = None
 ) -> InputError:
-    """What to say of two values that should stand the other way round, in two rows if known."""
+    """The error for two values that decrease, with their rows if known."""
     places = ["", ""] if rows is None else [f" in row {row}" for row in rows]
     before, after = (f"{v}{place}" for v, place in zip(_shown(column, values), places, strict=True))
     return InputError(
@@ -86,7 +86,7 @@ def decreasing(
 
 
 def _shown(column: Column, values: Array) -> list[Any]:
-    """Values for people, also times that Python's own types cannot hold."""
+    """Values as text, including times that Python's own types cannot hold."""
     if column.kind is not Kind.TEMPORAL:
         return list(values.tolist())
     plain = pa.timestamp(column.type.unit) if pa.types.is_timestamp(column.type) else column.type

@@ -13,7 +13,7 @@ from paneflow.windows import Punctuation
 
 
 def punctuation(window: Punctuation, part: Part, columns: Arranged) -> Ranges:
-    """From behind one mark up to and including the next."""
+    """From the event after one mark up to and including the next."""
     valid = columns.valid(window.column)
     marked = marked_events(
         part.mine(columns.form(window.column, "value")),

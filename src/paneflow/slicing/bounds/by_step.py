@@ -1,4 +1,4 @@
-"""Windows of the user's own making: the loop around a custom window's `step`."""
+"""Custom windows: the loop around the user's `step`."""
 
 from __future__ import annotations
 

@@ -21,12 +21,12 @@ Index = tuple[Array, Array, Array]
 """Where each key's buckets begin, the bits of time in a bucket, and the first event of each."""
 _NO_INDEX: Index = (np.zeros(0, np.int64),) * 3
 BEYOND = 2 * FARTHEST
-"""Farther from zero than any window ends."""
+"""Farther from zero than the end of any window."""
 MANY = 16
-"""Windows from which on an index of the times pays."""
+"""The number of windows from which an index of the times pays off."""
 EVENTS_PER_BUCKET = 8
 MUCH_ROOM = 2**24
-"""Windows for which no room is made on suspicion."""
+"""More windows than this are counted before memory is reserved for them."""
 
 
 def sliding(windows: Sequence[Sliding], part: Part, ends_in: Ends = (None, None)) -> Found:
@@ -35,7 +35,7 @@ def sliding(windows: Sequence[Sliding], part: Part, ends_in: Ends = (None, None)
     bounds = np.empty((len(windows), 5), np.int64)
     bounds[:, :3] = [(w.range.value, w.slide.value, w.offset.value) for w in windows]
     bounds[:, 3:] = np.iinfo(np.int64).min, np.iinfo(np.int64).max
-    # What lies farther away than any window does not need to be told apart.
+    # Times farther apart than any window need not be told apart.
     after, until = (None if e is None else max(-BEYOND, min(e, BEYOND)) for e in ends_in)
     reach, slide, offset = bounds[:, :3].T
     if after is not None:
@@ -49,7 +49,7 @@ def sliding(windows: Sequence[Sliding], part: Part, ends_in: Ends = (None, None)
     # Both are bounds; a sparse key has far fewer windows than its span has room for.
     rooms = np.where(np.diff(offsets) <= spans // overlap, np.diff(offsets) * overlap, spans)
     if len(t) and rooms.sum() > MUCH_ROOM:
-        # Rather count them: events that stand close together share most of their windows.
+        # Count them first: events close together share most of their windows.
         rooms = np.array([rooms_of(window, t, offsets, (after, until)) for window in windows])
     begins = np.cumsum(rooms).reshape(rooms.shape) - rooms
     room = Ranges.room(int(rooms.sum()))
@@ -70,7 +70,7 @@ def _sliding_spans(t: Array, offsets: Array, bounds: Array) -> tuple[Array, Arra
     """For each window and key, the number of the first, and how many there are up to the last."""
     events = np.diff(offsets)
     reach, slide, offset, least, most = (bounds[:, n, None] for n in range(5))
-    # A key without events has no times; it is given some that nobody looks at.
+    # A key without events has no times; it gets some that are never read.
     some = t if len(t) else np.zeros(1, np.int64)
     earliest = some[np.minimum(offsets[:-1], len(some) - 1)]
     latest = some[np.maximum(offsets[1:] - 1, 0)]
@@ -101,7 +101,7 @@ def count_sliding(window: Sliding, part: Part, first: int, several: int) -> Arra
 
 
 def slide_by_time(window: SlideByTime, part: Part, columns: Arranged) -> Ranges:
-    """At each boundary behind new events, the last `size` events."""
+    """At each boundary after new events, the last `size` events."""
     bounds = (window.size, window.slide.value, window.offset.value)
     room = Ranges.room(len(part.t))
     found = _slide_by_time(part.t, part.offsets, *bounds, room.key, room.seq, room.lo, room.hi)
@@ -241,7 +241,7 @@ def _sliding(name: str, find: Callable[..., Any]) -> Any:
                     if a == end:
                         break
                     if t[a] >= start + reach:
-                        # Nothing here: go on to the first window that reaches the next event.
+                        # Nothing here: continue with the first window that reaches the next event.
                         w = (t[a] - offset - reach) // slide + 1
                         start = offset + w * slide
                         if t[a] < start or w > most:

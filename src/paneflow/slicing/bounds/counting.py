@@ -1,4 +1,4 @@
-"""How many windows there will be, without finding any: a bound at once, the number in one pass.
+"""How many windows there will be, without finding them: a bound at once, the number in one pass.
 
 It is NumPy, not a kernel: nothing has to be compiled, and it is called only where the bound alone
 does not settle whether there are too many.
@@ -25,7 +25,7 @@ from paneflow.windows.many_rows import (
 
 
 def most_rows(window: Window, events: int, keys: int, span: int) -> int:
-    """No fewer rows than a window can have, of so many events and keys over a span of time."""
+    """An upper bound of the rows of a window, for a number of events and keys in a span of time."""
     if not isinstance(window, Sliding):
         return events
     reached = (span + window.range.value) // window.slide.value + 1
@@ -33,7 +33,7 @@ def most_rows(window: Window, events: int, keys: int, span: int) -> int:
 
 
 def count_rows(window: Window, t: Array, offsets: Array, ends_in: Ends = (None, None)) -> int:
-    """The rows of a window; of another than a sliding one, no fewer than there can be.
+    """The rows of a window; an upper bound unless it is a sliding one.
 
     Times are in order within each key, whose events begin at `offsets`.
     """

@@ -1,4 +1,4 @@
-"""Windows by time over a handful of events, by their definitions and in NumPy.
+"""Time windows over a handful of events, by definition and in NumPy.
 
 Kernels find the same windows in any number of events, but have to be compiled first, which a small
 table should not wait for. The number of events and windows alone decides which way is taken.
@@ -22,7 +22,7 @@ def are_few(t: Array, spans: Array | None = None) -> bool:
 
 
 def sliding(t: Array, offsets: Array, bounds: Array, first: Array, spans: Array) -> Found:
-    """Of so many windows of each kind and key, from a first one on, those that hold an event."""
+    """The windows that hold an event, from a number of candidates for each window and key."""
     owner = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     kind, key = (np.repeat(n.ravel(), spans.ravel()) for n in np.indices(spans.shape))
     before = np.cumsum(spans) - spans.ravel()

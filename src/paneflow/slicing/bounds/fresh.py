@@ -1,4 +1,4 @@
-"""Which sliding windows an event is the first of: so many windows there are, none of them found."""
+"""How many sliding windows an event is the first of: this counts windows without finding them."""
 
 from __future__ import annotations
 

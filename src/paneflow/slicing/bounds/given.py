@@ -1,4 +1,4 @@
-"""Windows that somebody has found already: only what they amount to is asked."""
+"""Windows whose bounds are known already, so that only their results are asked for."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import numpy as np
 from paneflow.aggregates.operator import Array
 
 Ends = tuple[int | None, int | None]
-"""Of sliding windows only those that end after the first and not after the second."""
+"""Keeps only the sliding windows that end after the first and not after the second."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +46,7 @@ class Ranges:
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """The ranges of several windows, one behind the other, and where each window's end."""
+    """The ranges of several windows, one after the other, and where each window's ranges end."""
 
     ranges: Ranges
     ends: list[int]
@@ -58,7 +58,7 @@ class Found:
 
     @classmethod
     def joined(cls, several: list[Ranges]) -> Found:
-        """The ranges of each window, put one behind the other."""
+        """The ranges of all windows, one after the other."""
         columns = zip(*(ranges.columns for ranges in several), strict=True)
         ends = itertools.accumulate(map(len, several))
         return cls(Ranges(*(np.concatenate(column) for column in columns)), list(ends))
