@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from paneflow._faces import Call
-from paneflow.aggregates import _bloom, _datasketches, _maxent
+from paneflow.aggregates import _bloom, _datasketches
 from paneflow.aggregates._checks import whole_number
 from paneflow.aggregates.aggregate import Constant, Kinds, Lowered, Merged, Types
 from paneflow.aggregates.holistic import checked_share
@@ -91,6 +91,9 @@ class MomentSketch(Constant):
         )
 
     def lower(self, n: Array, merged: Merged, kinds: Kinds) -> Lowered:
+        # The solver is large, and few queries need it: 6 ms of every import of paneflow.
+        from paneflow.aggregates import _maxent
+
         rows = merged[0][0]
         powers, logs = rows[:, 2 : 2 + self.k], rows[:, 2 + self.k :]
         estimates = _maxent.quantiles(
