@@ -387,6 +387,7 @@ NEEDLESS = {
     "paneflow.engines.multicore": "streams",
     "paneflow.engines.oracle": "another engine",
     "paneflow.engines.spark": "another engine",
+    "paneflow.aggregates._maxent": "the solver of moment sketches",
     "matplotlib": "pictures",
     "polars": "tables of another kind",
     "pyarrow.dataset": "files",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -130,7 +131,7 @@ class _Merging:
             if isinstance(a, Constant)
         }
         shared = share([op for ops in wanted.values() for op in ops])
-        merged = {source: self._merged(source) for source, _ in dict(shared.values()).items()}
+        merged = {source: self._merged(source) for source in _in_turns(dict(shared.values()))}
         made: dict[str, Result] = {}
         for name, aggregate in aggregates.items():
             if isinstance(aggregate, Constant):
@@ -232,6 +233,19 @@ class _Merging:
         present = tops >= 0
         values = runs.column.decode(runs.values[tops[present]])
         return Result(_lists(values, present.sum(axis=1)), None)
+
+
+def _in_turns(operators: Iterable[Operator]) -> list[Operator]:
+    """Operators in an order of this process's own; those of users stay last, and in their order.
+
+    Processes that start together would all need the same kernel first, and wait while one of
+    them compiles it. So they compile different ones. What operators of ours give does not depend
+    on each other; of two functions of a user that fail, the first has to be the one that is told.
+    """
+    theirs = [each for each in operators if each.code.owner]
+    ours = [each for each in operators if not each.code.owner]
+    first = os.getpid() % max(len(ours), 1)
+    return ours[first:] + ours[:first] + theirs
 
 
 def _lists(values: pa.Array, lengths: Array) -> pa.Array:
