@@ -31,7 +31,8 @@ from paneflow.compiling.notices import COMPILING, Notices
 
 ROOT = Path(__file__).resolve().parents[1]
 README = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)[0]
-ANSWER = README + "\nimport json, sys\njson.dump(rows.to_pylist(), sys.stdout)\n"
+QUIET = re.sub(r"(?m)^print\(.*\n", "", README)
+ANSWER = QUIET + "\nimport json, sys\njson.dump(rows.to_pylist(), sys.stdout)\n"
 UNKNOWN = 54321
 
 
@@ -43,7 +44,7 @@ def environment(**given: str) -> dict[str, str]:
 
 def readme_rows() -> list[dict[str, Any]]:
     space: dict[str, Any] = {}
-    exec(README.replace("print(query.explain())", ""), space)
+    exec(QUIET, space)
     rows: list[dict[str, Any]] = space["rows"].to_pylist()
     return rows
 
@@ -79,7 +80,7 @@ def test_an_unknown_user_without_a_home_in_a_read_only_container(home: str, tmp_
     if home == "missing":
         given["HOME"] = str(container / "nobody")
     done = subprocess.run(
-        [*command, sys.executable, "-W", "error", "-c", ANSWER.replace("print(", "(")],
+        [*command, sys.executable, "-W", "error", "-c", ANSWER],
         env=environment(**given),
         cwd=container,
         capture_output=True,
@@ -351,7 +352,7 @@ class Listener(event.Listener):
 compilations = []
 event.register("numba:compile", Listener())
 """
-    + README.replace("print(query.explain())", "")
+    + QUIET
     + "\nimport json, sys\njson.dump([compilations, rows.to_pylist()], sys.stdout)\n"
 )
 
@@ -377,8 +378,7 @@ def test_processes_that_start_together_compile_each_kernel_once(tmp_path: Path) 
 # What a process loads that finds all kernels compiled.
 
 LOADED = (
-    README.replace("print(query.explain())", "")
-    + "\nimport json, sys\njson.dump([rows.to_pylist(), sorted(sys.modules)], sys.stdout)\n"
+    QUIET + "\nimport json, sys\njson.dump([rows.to_pylist(), sorted(sys.modules)], sys.stdout)\n"
 )
 NEEDLESS = {
     "numba.cpython.unicode": "Numba's tables of what can be compiled",
