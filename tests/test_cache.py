@@ -383,7 +383,7 @@ LOADED = (
 NEEDLESS = {
     "numba.cpython.unicode": "Numba's tables of what can be compiled",
     "numba.np.arraymath": "Numba's tables of what can be compiled",
-    "paneflow.engines.live": "streams",
+    "paneflow.engines.live.open_windows": "streams",
     "paneflow.engines.multicore": "streams",
     "paneflow.engines.oracle": "another engine",
     "paneflow.engines.spark": "another engine",

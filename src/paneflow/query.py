@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from paneflow._faces import named_texts, shortened, table_html
 from paneflow.aggregates.aggregate import Aggregate
-from paneflow.engines import oracle, table as table_engine
+from paneflow.engines import table as table_engine
 from paneflow.engines.live.stream_options import StreamOptions
 from paneflow.errors import InputError, QueryError
 from paneflow.names import is_name
@@ -171,9 +171,13 @@ class Query:
             return []
         arrow, back = to_arrow(table, self.columns)
         self.check(arrow.schema)
-        chosen = oracle if _engine(engine) == "oracle" else table_engine
+        answer = table_engine.answer
+        if _engine(engine) == "oracle":
+            from paneflow.engines import oracle  # few queries ask for it, and it brings much along
+
+            answer = oracle.answer
         check_merge(merge)
-        rows = chosen.answer(self, arrow, merge=merge, max_rows=limit, stacklevel=2)
+        rows = answer(self, arrow, merge=merge, max_rows=limit, stacklevel=2)
         return back(rows, self._origins())
 
     def open(
