@@ -187,6 +187,8 @@ class Query:
         sources: int = 1,
         *,
         late: bool = False,
+        idle: DurationLike | None = None,
+        max_ahead: DurationLike | None = None,
         max_rows: int | None = MAX_ROWS,
     ) -> Stream:
         """Open a live stream that is answered by threads in this process.
@@ -197,6 +199,10 @@ class Query:
             sources: How many streams of events are merged into one order.
             late: Return the events that came too late, by `stream.late()`, and not only their
                 number.
+            idle: A source to which nothing has been pushed for this long by the clock, such as
+                "5 seconds", no longer holds back the others; when all are silent, all windows
+                close.
+            max_ahead: Leave out events whose times are further ahead of the clock than this.
             max_rows: The stream fails, and says why, if more rows than this would become final with
                 a single event or at its end; None is no limit.
 
@@ -215,7 +221,7 @@ class Query:
         """
         from paneflow.engines.multicore.stream import Stream  # tables do without threads
 
-        options = StreamOptions.of(late=late, max_rows=check_limit(max_rows))
+        options = StreamOptions.of(max_ahead, "final", late, idle, check_limit(max_rows))
         return Stream(self, workers, strategy, sources, options=options)
 
     def write_stream(

@@ -6,15 +6,17 @@ have not been emitted and that it joins; for each step of the watermark, the win
 
 from __future__ import annotations
 
+import itertools
+import math
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 
 import paneflow as pf
 from paneflow import aggregates as A, windows as W
-from paneflow.windows import Session, Sliding
+from paneflow.windows import Session, SlideByTime, Sliding
 
 BEFORE_ALL, AFTER_ALL = -(2**62), 2**62
 SCHEMA = pa.schema(
@@ -36,6 +38,8 @@ class Arrival:
 
     source: int
     event: Row | None
+    after: float = 0.0
+    """Seconds by the clock since the arrival before it."""
 
 
 @dataclass(frozen=True)
@@ -66,37 +70,68 @@ class Model:
 
     query: pf.Query
     sources: int
+    idle: float = math.inf
+    """Seconds after which a source is silent."""
     late: list[Row] = field(default_factory=list)
     """The events that found none of their windows open, in the order in which they came."""
     given: list[Given] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._frontiers = dict.fromkeys(range(self.sources), BEFORE_ALL)
-        self._watermark = BEFORE_ALL
+        self._watermark = self._latest = BEFORE_ALL
         self._came = 0
+        self._clock = 0.0
+        self._heard = dict.fromkeys(range(self.sources), 0.0)
         self._timed: dict[tuple[str, Any, int], list[Any]] = {}
         self._sessions: dict[tuple[str, Any], list[list[Any]]] = {}
         self._numbered: dict[tuple[str, Any], int] = {}
         self._placed: dict[str, list[Any]] = {}
 
     def replay(self, arrivals: list[Arrival]) -> None:
-        for arrival in arrivals:
+        for place, arrival in enumerate(arrivals):
+            self._clock += arrival.after if place else 0.0
+            self._advance()
+            self._heard[arrival.source] = self._clock
             if arrival.event is None:
                 self._frontiers[arrival.source] = AFTER_ALL
             else:
                 self._take(arrival.source, arrival.event)
                 seen = max(self._frontiers[arrival.source], arrival.event["t"])
                 self._frontiers[arrival.source] = seen
+                self._latest = max(self._latest, seen)
             self._advance()
         self._watermark = AFTER_ALL
         self._emit()
 
     def _advance(self) -> None:
-        least = min(self._frontiers.values())
+        going_on = [k for k, frontier in self._frontiers.items() if frontier < AFTER_ALL]
+        heard = [k for k in going_on if self._clock < self._heard[k] + self.idle]
+        if going_on and not heard and self._latest > BEFORE_ALL:
+            self._watermark = max(self._watermark, self._end_of_all())
+        least = min((self._frontiers[k] for k in (heard or going_on)), default=AFTER_ALL)
         if least > BEFORE_ALL:
             reached = least if least == AFTER_ALL else least - self.query.lateness.value
             self._watermark = max(self._watermark, reached)
         self._emit()
+
+    def _end_of_all(self) -> int:
+        """The watermark by which the windows of all events so far have closed."""
+        ends, t = [self._latest], self._latest
+        for window in self.query.windows.values():
+            if isinstance(window, Sliding):
+                ends += [_end(window, n) for n in _numbers(window, t)]
+            elif isinstance(window, Session):
+                ends.append(t + window.gap.value + 1)
+            elif isinstance(window, SlideByTime):
+                ends.append(
+                    next(
+                        b
+                        for b in itertools.count(t + 1)
+                        if (b - window.offset.value) % window.slide.value == 0
+                    )
+                )
+        by_time = all(isinstance(w, Sliding | SlideByTime) for w in self.query.windows.values())
+        return max(ends) + (not by_time)
 
     def _take(self, source: int, values: Row) -> None:
         event = (values["t"], source, self._came, values)
@@ -274,20 +309,30 @@ def draw(
     return Case(query, sources, arrivals)
 
 
-def pushes(r: random.Random, case: Case) -> list[tuple[int, pa.Table | None]]:
-    """The arrivals, as many of one source together as chance will have it."""
+def with_pauses(r: random.Random, case: Case) -> Case:
+    """The same stream with time between arrivals, by the clock."""
+    pauses = r.choice([(0, 0, 0, 1, 3), (1, 2, 4), (0, 0, 0, 0, 9)])
+    return replace(
+        case, arrivals=[replace(arrival, after=r.choice(pauses)) for arrival in case.arrivals]
+    )
+
+
+def pushes(r: random.Random, case: Case) -> list[tuple[float, int, pa.Table | None]]:
+    """The arrivals, as many of one source together as chance will have it.
+
+    For each the seconds before it, by the clock, the source, and the events; None if it ends.
+    """
     together = r.choice([1, 3, 100])
-    made: list[tuple[int, list[Row] | None]] = []
-    for source, event in ((a.source, a.event) for a in case.arrivals):
-        if event is None:
-            made.append((source, None))
-            continue
+    made: list[tuple[float, int, list[Row] | None]] = []
+    for arrival in case.arrivals:
+        source, event, after = arrival.source, arrival.event, arrival.after
         last = made[-1] if made else None
-        if last and last[0] == source and last[1] is not None and r.randrange(together):
-            last[1].append(event)
+        joins = last and last[1] == source and after == 0 and r.randrange(together)
+        if last and joins and last[2] is not None and event is not None:
+            last[2].append(event)
         else:
-            made.append((source, [event]))
+            made.append((after, source, None if event is None else [event]))
     return [
-        (source, None if rows is None else pa.Table.from_pylist(rows, schema=SCHEMA))
-        for source, rows in made
+        (after, source, None if rows is None else pa.Table.from_pylist(rows, schema=SCHEMA))
+        for after, source, rows in made
     ]

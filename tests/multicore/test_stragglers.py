@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import random
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ from paneflow.engines.multicore.choosing import BY_NAME
 from paneflow.engines.multicore.closing import event_log
 from paneflow.engines.multicore.one_worker import by_sessions, by_slices
 from paneflow.engines.multicore.stream import Stream
+from tests.multicore.hand_clock import hand_clock
 from tests.multicore.straggler_model import (
     FOLDED,
     KEPT,
@@ -33,6 +35,7 @@ from tests.multicore.straggler_model import (
     sessions,
     time_windows,
     windows_by_events,
+    with_pauses,
 )
 from tests.multicore.support import random_helping
 from tests.properties.compare import assert_same_rows
@@ -55,14 +58,20 @@ def drawn(r: random.Random, strategy: str) -> Case:
     return draw(r, windows, FOLDED | KEPT if strategy in WHOLE_WINDOWS else FOLDED)
 
 
-def check(case: Case, r: random.Random, strategy: str, workers: int) -> None:
-    model = Model(case.query, case.sources)
+def check(case: Case, r: random.Random, strategy: str, workers: int, idle: int) -> None:
+    """Rows and late events are those of the model; `idle` is in seconds, 0 for none."""
+    model = Model(case.query, case.sources, idle or math.inf)
     model.replay(case.arrivals)
     got: list[pa.Table] = []
     late: list[pa.Table] = []
-    options = StreamOptions(late=True)
-    with Stream(case.query, workers, strategy, case.sources, options=options) as stream:
-        for source, events in pushes(r, case):
+    options = StreamOptions.of(late=True, idle=f"{idle} s" if idle else None)
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        Stream(case.query, workers, strategy, case.sources, options=options) as stream,
+    ):
+        clock = hand_clock(patch)
+        for after, source, events in pushes(r, case):
+            clock.pass_by(after)
             if events is None:
                 stream.end_source(source)
             else:
@@ -90,15 +99,17 @@ def little_room(r: random.Random) -> Iterator[None]:
         yield
 
 
-def draw_and_check(seed: object, strategy: str) -> None:
+def draw_and_check(seed: object, strategy: str, idle: int = 0) -> None:
     r = random.Random(f"{strategy} {seed}")
     case = drawn(r, strategy)
+    case = with_pauses(r, case) if idle else case
     workers = r.randint(1, 4)
     try:
         with random_helping(r), little_room(r):
-            check(case, r, strategy, workers)
+            check(case, r, strategy, workers, idle)
     except Exception as error:
-        raise AssertionError(f"seed {seed}, {strategy} by {workers}: {case!r}") from error
+        said = f"seed {seed}, {strategy} by {workers}, idle={idle}: {case!r}"
+        raise AssertionError(said) from error
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -107,10 +118,17 @@ def test_stragglers_join_what_is_open_and_nothing_else(strategy: str) -> None:
         draw_and_check(seed, strategy)
 
 
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_silent_sources_hold_nothing_back(strategy: str) -> None:
+    for seed in range(8):
+        draw_and_check(f"silent {seed}", strategy, idle=4)
+
+
 @pytest.mark.exhaustive
 def test_thousands_of_streams_with_stragglers() -> None:
     for seed in range(MANY):
-        draw_and_check(f"many {seed}", STRATEGIES[seed % len(STRATEGIES)])
+        idle = seed // len(STRATEGIES) % 2 * 4
+        draw_and_check(f"many {seed}", STRATEGIES[seed % len(STRATEGIES)], idle)
 
 
 def answered(

@@ -9,6 +9,7 @@ key may still give ends at that key's last event, so a key that falls silent hol
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +19,7 @@ from paneflow.compiling import compiled
 from paneflow.engines.multicore.contract import Batch, Rows
 from paneflow.engines.multicore.stores.growing import Grown, KeyState
 from paneflow.engines.multicore.ticks import BEFORE_ALL, END_OF_STREAM
-from paneflow.windows import Custom, Delta, SlideByTime, Sliding
+from paneflow.windows import Custom, Delta, SlideByTime, Sliding, Window
 
 if TYPE_CHECKING:
     from paneflow.query import Query
@@ -27,12 +28,17 @@ SPARE = 2**16
 """Events that may be kept in vain, however few keys there are."""
 
 
+def all_by_time(windows: Iterable[Window]) -> bool:
+    """Whether all windows that end at the watermark are known when it comes."""
+    return all(isinstance(w, Sliding | SlideByTime) for w in windows)
+
+
 class Completeness:
     """From watermarks to the time before which all rows are known."""
 
     def __init__(self, query: Query) -> None:
         windows = query.windows.values()
-        self._by_time = all(isinstance(w, Sliding | SlideByTime) for w in windows)
+        self._by_time = all_by_time(windows)
         self._silent = Silent() if any(isinstance(w, Delta | Custom) for w in windows) else None
 
     def settle(self) -> None:

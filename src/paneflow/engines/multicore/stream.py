@@ -20,7 +20,7 @@ from paneflow.engines.live.stream_options import StreamOptions
 from paneflow.engines.multicore.choosing import StreamPlan, choose, without_partial
 from paneflow.engines.multicore.contract import Pauses
 from paneflow.engines.multicore.intake.admission import Admission
-from paneflow.engines.multicore.pump.metrics import Histogram, StreamMetrics
+from paneflow.engines.multicore.pump.metrics import StreamMetrics, no_metrics
 from paneflow.engines.multicore.pump.outbox import Outbox
 from paneflow.engines.multicore.pump.pipeline import Setup
 from paneflow.engines.multicore.pump.pump import Pump
@@ -69,8 +69,8 @@ class Stream:
         self._pauses = pauses
         self._options = options or StreamOptions()
         self._ended_sources: set[int] = set()
-        self._admission = Admission(self._query, self._options.late)
-        self._timeless = 0
+        self._admission = Admission(self._query, self._options)
+        self._timeless = self._ahead = 0
         self._state = "open"
         self._lock = threading.RLock()
         self._begun = Waiters(self._lock)
@@ -111,6 +111,7 @@ class Stream:
             core.push(source, admitted)
         else:
             self._timeless += admitted.timeless
+            self._ahead += admitted.ahead
 
     def end_source(self, source: int) -> None:
         """Declare that a source has ended, so that it no longer holds back the watermark.
@@ -277,9 +278,8 @@ class Stream:
         """
         self._check_process()
         if self._core is None:
-            nothing = Histogram().latency()
-            return StreamMetrics(0, 0, self._timeless, 0, 0, 0, 0, None, nothing, ())
-        return self._core.metrics(self._timeless)
+            return no_metrics(self._timeless, self._ahead)
+        return self._core.metrics(self._timeless, self._ahead)
 
     def __repr__(self) -> str:
         shown = (f"{name}={', '.join(items)}" for name, items in self._parts().items())

@@ -14,6 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paneflow.aggregates.values import kind_of, plain_type, sortable_type
+from paneflow.engines.live.stream_options import StreamOptions
+from paneflow.engines.multicore import wall_clock
 from paneflow.engines.multicore.intake.as_pushed import Pushed, chosen
 from paneflow.engines.multicore.threads.interrupts import put_off
 from paneflow.engines.multicore.threads.short_loops import Loop
@@ -40,6 +42,8 @@ class Admitted(NamedTuple):
     """Events that had no time, and were left out."""
     latest: int = 0
     """The largest time."""
+    ahead: int = 0
+    """Events that were too far ahead of the clock, and were left out."""
     whole: Pushed | None = None
     """The events with all their columns as they were pushed, if late events are returned."""
 
@@ -47,9 +51,10 @@ class Admitted(NamedTuple):
 class Admission:
     """Turns batches of every kind into record batches that have the query's columns."""
 
-    def __init__(self, query: Query, returns_late: bool = False) -> None:
+    def __init__(self, query: Query, options: StreamOptions) -> None:
         self._query = query
-        self._returns_late = returns_late
+        self._max_ahead = options.max_ahead
+        self._returns_late = options.late
         self.schema: pa.Schema | None = None
         """The query's columns, as the first batch had them; the time comes first.
 
@@ -90,6 +95,7 @@ class Admission:
         """A batch whose columns are not known yet, or not as they were."""
         given = batch.schema
         self._query.check(given)
+        self._check_clock(given.field(self._query.time).type)
         names = self._query.columns
         types = {name: given.field(name).type for name in names}
         # A key of nothing but nulls is one; a value of which nothing is known counts as a float.
@@ -141,18 +147,45 @@ class Admission:
         times = batch.column(place)
         timeless = times.null_count
         if timeless:
-            timed = times.is_valid()
-            whole = chosen(whole, timed.to_numpy(False)) if self._returns_late else whole
-            batch = (batch if places is None else batch.select(places)).filter(timed)
+            batch, whole = self._some(batch, places, whole, times.is_valid())
             places, times = None, batch.column(0)
         latest = self._latest(times) if len(times) else 0
+        ahead = 0
+        if self._max_ahead is not None and len(times):
+            limit = wall_clock.clock.today() + self._max_ahead
+            if latest > limit:
+                in_reach = pc.less_equal(self._ticks(times), limit)
+                ahead = len(times) - pc.sum(in_reach).as_py()
+                batch, whole = self._some(batch, places, whole, in_reach)
+                places, times = None, batch.column(0)
+                latest = self._latest(times) if len(times) else 0
         for k in self._growing:
             column = batch.column(k if places is None else places[k])
             _check_growing(column, self._query.columns[k])
         for k in self._wide:
             column = batch.column(k if places is None else places[k])
             _check_wide(column, self._query.columns[k])
-        return Admitted(batch, places, timeless, latest, whole if self._returns_late else None)
+        kept = whole if self._returns_late else None
+        return Admitted(batch, places, timeless, latest, ahead, kept)
+
+    def _some(
+        self, batch: pa.RecordBatch, places: list[int] | None, whole: Pushed, which: pa.Array
+    ) -> tuple[pa.RecordBatch, Pushed]:
+        """The query's columns of some events, and these events with all their columns."""
+        kept = chosen(whole, which.to_numpy(False)) if self._returns_late else whole
+        return (batch if places is None else batch.select(places)).filter(which), kept
+
+    def _check_clock(self, time: pa.DataType) -> None:
+        if self._max_ahead is not None and not time_type(time, self._query.time).stamped:
+            raise InputError(
+                f"max_ahead compares times with the clock, but the time column "
+                f"{self._query.time!r} has type {time}, whose unit only you know: cast it to a "
+                f"timestamp, or leave max_ahead out"
+            )
+
+    def _ticks(self, times: pa.Array) -> pa.Array:
+        """Timestamps in microseconds."""
+        return times.cast(time_type(times.type, self._query.time).type).cast(pa.int64())
 
     def _latest(self, times: pa.Array) -> int:
         """The largest time; an error if one is too far from zero."""

@@ -23,6 +23,8 @@ import pyarrow as pa
 from paneflow.aggregates.operator import Array
 from paneflow.aggregates.values import Kind, kind_of
 from paneflow.compiling import compiled
+from paneflow.engines.live.closed import horizon
+from paneflow.engines.multicore.completeness import all_by_time
 from paneflow.engines.multicore.contract import Batch
 from paneflow.engines.multicore.intake.as_pushed import Pushed, chosen_across
 from paneflow.engines.multicore.intake.held_events import HeldEvents, SortedRun
@@ -38,12 +40,16 @@ if TYPE_CHECKING:
     from paneflow.query import Query
 
 
+SILENT = END_OF_STREAM - 1
+"""The frontier of a source that has fallen silent: it holds nothing back."""
+
+
 class Arrival(NamedTuple):
-    """What one push brought, or that a source has ended."""
+    """What one push brought, or that a source has ended or fallen silent."""
 
     source: int
     batch: pa.RecordBatch | None
-    """None if the source ends here."""
+    """None if the source ends here, or falls silent."""
     places: list[int] | None
     """Where the query's columns are among those of the batch; None: it has no others."""
     rows: int
@@ -52,6 +58,8 @@ class Arrival(NamedTuple):
     """Whether windows may have ended by it."""
     whole: Pushed | None = None
     """The events with all their columns, if late events are returned."""
+    silent: bool = False
+    """Whether the source falls silent here."""
 
 
 class Behind(NamedTuple):
@@ -75,6 +83,10 @@ class Front:
         self._moment = time_type(schema.field(query.time).type, query.time).type
         self._frontiers = np.full(sources, BEFORE_ALL)
         self._watermark = np.array([BEFORE_ALL])
+        self._asleep: dict[int, int] = {}
+        """For each silent source the frontier that it had."""
+        self._latest = BEFORE_ALL
+        """The largest time that sources which have ended or are silent have shown."""
         self._held = HeldEvents()
         read = [c for w in query.windows.values() for c in w.columns]
         read += [c for a in query.aggregates.values() for c in a.columns]
@@ -115,16 +127,16 @@ class Front:
         before = self.watermark
         fresh: list[Arrival] = []
         for arrival in arrivals:
-            if arrival.batch is not None:
+            if arrival.batch is not None and arrival.source not in self._asleep:
                 fresh.append(arrival)
                 continue
             self._let_in(fresh)
             fresh = []
-            self._frontiers[arrival.source] = END_OF_STREAM
-            least = int(self._frontiers.min())
-            if least > BEFORE_ALL:
-                wm = END_OF_STREAM if least == END_OF_STREAM else least - self._lateness
-                self._watermark[0] = max(self.watermark, wm)
+            if arrival.batch is not None:
+                self._frontiers[arrival.source] = self._asleep.pop(arrival.source)
+                fresh.append(arrival)
+            else:
+                self._pass_over(arrival)
         self._let_in(fresh)
         ending = next((a for a in arrivals if a.due), arrivals[0])
         final = self._final(ending.arrived)
@@ -134,6 +146,29 @@ class Front:
             return [self.watermark] if self.watermark > before else []
         self._stragglers.note(final.key, final.t)
         return [final, self.watermark]
+
+    def _pass_over(self, arrival: Arrival) -> None:
+        """Let a source that has ended or fallen silent hold the watermark back no longer."""
+        source = arrival.source
+        reached = self._asleep.pop(source, int(self._frontiers[source]))
+        if arrival.silent:
+            self._asleep[source] = reached
+        self._latest = max(self._latest, reached)
+        self._frontiers[source] = SILENT if arrival.silent else END_OF_STREAM
+        least = int(self._frontiers.min())
+        if least == SILENT:
+            self._watermark[0] = max(self.watermark, self._closing_all())
+        elif least > BEFORE_ALL:
+            wm = END_OF_STREAM if least == END_OF_STREAM else least - self._lateness
+            self._watermark[0] = max(self.watermark, wm)
+
+    def _closing_all(self) -> int:
+        """The watermark that closes all windows of the events that have come."""
+        if self._latest == BEFORE_ALL:
+            return BEFORE_ALL
+        windows = self._query.windows.values()
+        # A row that ends at the watermark itself leaves only if all windows are by time.
+        return horizon(windows, self._latest) + (not all_by_time(windows))
 
     def _with_stragglers(
         self, final: Batch | None, arrived: float, before: int
@@ -282,9 +317,9 @@ def _arrive(t, source, frontiers, watermark, lateness, behind, limit):  # type: 
         if t[i] < wm:
             behind[i] = True
             limit[i] = wm
-            continue
         s = 0 if single else source[i]
         before = frontiers[s]
+        # What is behind the watermark is news only of a source that was silent.
         if t[i] > before:
             frontiers[s] = t[i]
             if before == BEFORE_ALL or before - lateness <= wm:

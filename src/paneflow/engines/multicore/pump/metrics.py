@@ -49,6 +49,7 @@ class StreamMetrics:
         pushed: Events that were pushed, late ones included.
         late: Events that arrived after all their windows had been emitted; they change nothing.
         timeless: Events without a time, which were dropped.
+        ahead: Events further ahead of the clock than `max_ahead` allows, which were dropped.
         waiting: Events that were pushed and have not been processed.
         held: Events that wait for the watermark to reach them.
         withheld: Rows that wait for others that may come before them.
@@ -70,6 +71,7 @@ class StreamMetrics:
     pushed: int
     late: int
     timeless: int
+    ahead: int
     waiting: int
     held: int
     withheld: int
@@ -103,3 +105,20 @@ class Histogram:
             return 0.0
         place = int(np.searchsorted(np.cumsum(counts), share * counts.sum()))
         return min(LEAST * math.exp((place + 1) * STEP), self._most)
+
+
+def no_metrics(timeless: int, ahead: int) -> StreamMetrics:
+    """A stream that has not begun; events may have been left out all the same."""
+    return StreamMetrics(
+        pushed=0,
+        late=0,
+        timeless=timeless,
+        ahead=ahead,
+        waiting=0,
+        held=0,
+        withheld=0,
+        unread=0,
+        watermark=None,
+        latency=Histogram().latency(),
+        units=(),
+    )

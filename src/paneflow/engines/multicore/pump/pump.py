@@ -17,19 +17,22 @@ that cannot be (`interrupts.py`), and they wait outside of them.
 from __future__ import annotations
 
 import itertools
+import math
 import threading
 import time
 from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
+from paneflow.engines.multicore import wall_clock
 from paneflow.engines.multicore.intake.admission import Admitted
 from paneflow.engines.multicore.intake.as_pushed import Pushed
 from paneflow.engines.multicore.intake.front import Arrival
 from paneflow.engines.multicore.one_worker.single import Single
-from paneflow.engines.multicore.pump.metrics import Histogram, StreamMetrics
+from paneflow.engines.multicore.pump.metrics import StreamMetrics, no_metrics
 from paneflow.engines.multicore.pump.outbox import Outbox
 from paneflow.engines.multicore.pump.pipeline import PIECE, Pipeline, Setup
+from paneflow.engines.multicore.pump.silence import Silence
 from paneflow.engines.multicore.pump.turns import Turns
 from paneflow.engines.multicore.threads.forks import forks
 from paneflow.engines.multicore.threads.interrupts import Waiters, put_off
@@ -74,7 +77,9 @@ class Pump:
         """Events that the thread waits for; 0 if it waits for none."""
         self._arrivals: deque[Arrival] = deque()
         self._waiting = 0
-        self._fetched = self._timeless = 0
+        self._fetched = self._timeless = self._ahead = 0
+        idle = setup.options.idle
+        self._silence = None if idle is None else Silence(setup.sources, idle)
         self._ready = self._finishing = self._closing = self._abandoned = False
         self._forks = forks.count
         self._thread = threading.Thread(target=self._run, name="paneflow-stream", daemon=True)
@@ -90,21 +95,24 @@ class Pump:
                 # Putting off interrupts would cost a small push a tenth of its time: here they
                 # may come anywhere, and what they leave undone is done then.
                 with self._lock:
+                    self._note_silence()
                     if self._has_room(admitted):
                         here = self._take_in(source, admitted, arrived)
                         break
                     waiter = self._room_comes.enrol()
+                    if self._silence is not None:
+                        self._silence.excuse(source)
                 self._wait_for_room(waiter, arrived)
             if here:
                 self._work_here()
         except BaseException:
-            self._mend()
+            self._mend(source)
             raise
         self._turns.left = time.perf_counter()
 
     def _take_in(self, source: int, admitted: Admitted, arrived: float) -> bool:
         """Add a push to what waits for the thread; whether this thread may work on it."""
-        batch, places, timeless, latest, whole = admitted
+        batch, places, timeless, latest, ahead, whole = admitted
         assert batch is not None
         rows = batch.num_rows
         due = self._pipeline.strategy.due(latest - self._lateness)
@@ -120,6 +128,9 @@ class Pump:
             )
         self._waiting += rows
         self._timeless += timeless
+        self._ahead += ahead
+        if self._silence is not None:
+            self._silence.hear(source)
         first_due = due and self._turns.due is None
         if first_due:
             self._turns.due = arrived
@@ -130,9 +141,11 @@ class Pump:
             self._work_comes.notify()
         return False
 
-    def _mend(self) -> None:
+    def _mend(self, source: int) -> None:
         """Count what waits for the thread anew, and tell it: a push may not have come so far."""
         with put_off, self._lock:
+            if self._silence is not None:
+                self._silence.hear(source)
             self._waiting = sum(arrival.rows for arrival in self._arrivals)
             self._turns.due = next((a.arrived for a in self._arrivals if a.due), None)
             self._work_comes.notify()
@@ -174,9 +187,25 @@ class Pump:
         """Let a source hold the watermark back no longer."""
         with put_off, self._lock:
             self.check()
+            self._note_silence()
+            if self._silence is not None:
+                self._silence.end(source)
             self._turns.due = now = time.perf_counter()
             self._arrivals.append(Arrival(source, None, None, 0, now, True))
             self._work_comes.notify()
+
+    def _note_silence(self) -> None:
+        """Add sources that have fallen silent to what has arrived, in its order."""
+        if self._silence is None:
+            return
+        silent = self._silence.fallen()
+        if silent:
+            self._turns.due = now = time.perf_counter()
+            # Interrupted here, it is noted twice, which does no harm.
+            self._arrivals.extend(
+                [Arrival(source, None, None, 0, now, True, silent=True) for source in silent]
+            )
+            self._silence.know(silent)
 
     def check(self) -> None:
         """Raise what the stream has failed with."""
@@ -267,16 +296,17 @@ class Pump:
         with put_off:
             self._thread.join()
 
-    def metrics(self, timeless: int) -> StreamMetrics:
-        """The stream as it is now."""
+    def metrics(self, timeless: int, ahead: int) -> StreamMetrics:
+        """The stream as it is now; with events that were left out before it began."""
         if not self._ready:
-            return StreamMetrics(0, 0, timeless, 0, 0, 0, 0, None, Histogram().latency(), ())
+            return no_metrics(timeless, ahead)
         steps = self._pipeline
         watermark = steps.front.watermark
         return StreamMetrics(
             pushed=self._fetched + self._waiting,
             late=steps.front.late,
             timeless=timeless + self._timeless,
+            ahead=ahead + self._ahead,
             waiting=self._waiting,
             held=steps.front.held,
             withheld=steps.collector.held,
@@ -338,12 +368,14 @@ class Pump:
         with self._lock:
             while self._full and not (self._closing or self._abandoned):
                 self._work_comes.wait()
+            self._note_silence()
             while self._left_to_others():
                 self._await_events(SMALL, self._turns.patience)
             look = min(max(FIRST_LOOK, (time.perf_counter() - self._turns.ended) / 4), SLOWEST_LOOK)
             if not (self._arrivals or self._leaving or self._error):
                 # What a strategy takes so long for is not found much later than it is there.
                 self._await_events(1, look if self._pipeline.pending else None)
+                self._note_silence()
             elif self._alone and 0 < self._waiting < SMALL and not self._leaving:
                 # Events come faster than steps are done, but in small pushes.
                 self._await_events(SMALL, MOMENT)
@@ -385,7 +417,11 @@ class Pump:
 
     def _await_events(self, wanted: int, timeout: float | None) -> None:
         self._wanted = wanted
-        self._work_comes.wait(timeout)
+        quiet = math.inf if self._silence is None else self._silence.due_in
+        if quiet == math.inf or (timeout is not None and timeout <= quiet):
+            self._work_comes.wait(timeout)
+        else:
+            wall_clock.clock.wait(self._work_comes, quiet)
         self._wanted = 0
 
     @property
