@@ -18,6 +18,7 @@ from paneflow.engines.multicore.closing.finders import Extents
 from paneflow.engines.multicore.closing.opening import finders
 from paneflow.engines.multicore.contract import Batch, Result, Rows
 from paneflow.engines.multicore.ticks import BEFORE_ALL
+from paneflow.engines.table import answer
 from paneflow.slicing.bounds.given import Given
 from paneflow.slicing.bounds.ranges import Ranges
 from paneflow.slicing.columns import one_chunk
@@ -81,7 +82,7 @@ class ByEvents:
         of = np.searchsorted(keys, found.key).astype(np.int32)
         given = Given(query.windows[name], Ranges(of, found.seq, found.lo, found.hi))
         question = type(query)({name: given}, query.aggregates, CODE, query.time)
-        rows = question.over(table)
+        rows = answer(question, table)
         seq, start, end, code = (
             one_chunk(rows.column(c)).cast(pa.int64()).to_numpy()
             for c in ("seq", "start", "end", CODE)

@@ -33,6 +33,7 @@ from paneflow.engines.multicore.threads.ring import Ring
 from paneflow.engines.multicore.threads.unit import Crew, Unit
 from paneflow.engines.multicore.ticks import BEFORE_ALL
 from paneflow.engines.multicore.workers.farm import Farm, Gathering, refused_window
+from paneflow.engines.table import answer
 from paneflow.windows import tumbling
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ class AgnosticWorker(Unit):
         events = events.append_column(
             ORDINAL, pa.array(np.repeat(np.arange(len(windows)), sizes))
         ).append_column(MOMENT, pa.array(np.zeros(int(sizes.sum()), np.int64)))
-        answer = self._whole.over(events).combine_chunks()
+        rows = answer(self._whole, events).combine_chunks()
         self.counts["tuples"] += events.num_rows
         self.counts["window_updates"] += events.num_rows
         self.counts["results"] += len(windows)
@@ -140,7 +141,7 @@ class AgnosticWorker(Unit):
             windows.seq,
             windows.start,
             windows.end,
-            {name: Result(_array(answer.column(name)), None) for name in self._whole.aggregates},
+            {name: Result(_array(rows.column(name)), None) for name in self._whole.aggregates},
             given.arrived,
             BEFORE_ALL,
         )
