@@ -157,5 +157,5 @@ def test_nothing_of_a_broken_reader_enters_a_stream() -> None:
 def test_a_column_is_no_table(column: Any) -> None:
     with pytest.raises(pf.InputError, match="cannot be read as a table"):
         QUERY.over(column)
-    with pytest.raises(pf.InputError, match="is no table paneflow can read"):
+    with pytest.raises(pf.InputError, match="is not a table that paneflow can read"):
         QUERY.over(Stream)

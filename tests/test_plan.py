@@ -96,7 +96,7 @@ def test_a_forced_choice_is_said() -> None:
     for merge in AVAILABLE:
         plan = explained({"peak": A.max("x")}, merge=merge)
         assert plan.merge == merge
-        assert f"merge={merge} was asked for" in plan.reasons
+        assert f"merge={merge} was requested" in plan.reasons
     assert explained({"peak": A.max("x")}, engine="oracle").engine == "oracle"
 
 

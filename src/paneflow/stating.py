@@ -1,4 +1,4 @@
-"""How a query is stated: what its parts may be given as, and what they are kept as."""
+"""How a query is stated: what its parts can be given as, and what they are kept as."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from paneflow.windows import Window
 
 
 def tick(given: object, what: str) -> int | None:
-    """A time as a whole number; beyond all times that an event can have, the farthest of them."""
+    """Check a time given as a whole number; one beyond all possible times becomes the farthest."""
     if given is None:
         return None
-    # For NumPy a length of time is an integer, too.
+    # To NumPy a timedelta64 is an integer, too.
     if isinstance(given, bool | np.timedelta64) or not isinstance(given, int | np.integer):
         raise QueryError(
             f"{what} was given as {given!r}: pass a whole number, in microseconds or in the unit "
@@ -28,7 +28,7 @@ def tick(given: object, what: str) -> int | None:
 
 
 def labelled(windows: Any) -> dict[str, Window]:
-    """Windows by their labels."""
+    """Windows by label."""
     if isinstance(windows, Window):
         windows = [windows]
     if not isinstance(windows, Mapping):
@@ -60,7 +60,7 @@ def labelled(windows: Any) -> dict[str, Window]:
 
 
 def _listed(given: Iterable[Any], what: str) -> list[Any]:
-    """All items of something that may only look like a list, as an array of no dimension does."""
+    """All items of an iterable; some, such as an array without dimensions, cannot be iterated."""
     try:
         return list(given)
     except TypeError:
@@ -68,7 +68,7 @@ def _listed(given: Iterable[Any], what: str) -> list[Any]:
 
 
 def named(aggregates: Any) -> dict[str, Aggregate]:
-    """Aggregates by their names."""
+    """Aggregates by name."""
     if not isinstance(aggregates, Mapping) or not aggregates:
         raise QueryError(
             f"aggregates must be a dict of names and aggregates, not {aggregates!r}: for example "
@@ -78,7 +78,7 @@ def named(aggregates: Any) -> dict[str, Aggregate]:
         if not is_name(name):
             raise QueryError(f"an aggregate's name must be text, not {name!r}")
         if isinstance(aggregate, Definition):
-            raise QueryError(f"aggregate {name!r} names no column: call it, as in geometric('v')")
+            raise QueryError(f"aggregate {name!r} has no columns: call it, as in geometric('v')")
         if not isinstance(aggregate, Aggregate):
             raise QueryError(
                 f"aggregate {name!r} is {aggregate!r}, not an aggregate: use "
@@ -96,7 +96,7 @@ def names(key: str | Iterable[str] | None) -> tuple[str, ...]:
     given = (key,) if isinstance(key, str) else tuple(_listed(key, "key"))
     for name in given:
         if not is_name(name):
-            raise QueryError(f"a key is given by the name of its column, not {name!r}")
+            raise QueryError(f"a key column is given by its name, not by {name!r}")
     if len(set(given)) < len(given):
-        raise QueryError(f"key names a column twice: {', '.join(given)}: leave one out")
+        raise QueryError(f"key has a column twice ({', '.join(given)}): leave one out")
     return given

@@ -71,7 +71,7 @@ def with_column(name: str, values: Any) -> pa.Table:
         (with_column("v", pa.array([1, 2**63], pa.uint64())), "had type int64 .* now has uint64"),
         (with_column("v", pa.array([1.0, 2.5])), "had type int64 .* and now has double"),
         (with_column("k", pa.array([1, 2])), "had type string .* and now has int64"),
-        ("a,b", "is no table paneflow can read"),
+        ("a,b", "is not a table that paneflow can read"),
         ([{"t": 1, "v": "x", "k": "a"}, {"t": 1, "v": 2, "k": "a"}], "values of several types"),
     ],
     ids=str,

@@ -1,11 +1,12 @@
 """Which algorithm merges a window's slices, over a table and over a stream.
 
-Over a table, SBA touches every slice a window passes over, about three times; FlatFAT touches the
-two ends of each row, and two nodes for each level of its tree between them. So SBA wins where
-windows slide finely, FlatFAT where windows are few and long and several of them share the slices.
+Over a table, SBA touches every slice that a window passes over, about three times; FlatFAT touches
+the two ends of each row, and two nodes per level of its tree between them. So SBA wins where
+windows slide finely, and FlatFAT where windows are few and long and several of them share the
+slices.
 
-Over a stream, what decides is whether slices come in order, which laws combine obeys, whether a
-slow slide hurts, and whether combining is dear enough for a second thread. The figures behind the
+Over a stream it matters whether slices arrive in order, which laws combine obeys, whether a slow
+slide hurts, and whether combining is expensive enough for a second thread. The figures behind the
 rule are in docs/merging.md.
 """
 
@@ -37,11 +38,11 @@ AVAILABLE = (
 SBA_COMBINES = 3
 FLAT_FAT_COMBINES_PER_LEVEL = 2
 BLOCK = 64
-"""Slices that FlatFAT cumulates instead of keeping them in its tree."""
+"""The number of slices that FlatFAT accumulates instead of keeping them in its tree."""
 
 
 def check_merge(merge: str) -> str:
-    """A known algorithm, or auto."""
+    """Check the name of an algorithm: a known one, or auto."""
     if not isinstance(merge, str) or merge not in ("auto", *AVAILABLE):
         raise QueryError(
             f"merge={merge!r} is not known here: choose one of 'auto', "
@@ -65,21 +66,21 @@ def choose_merges(rows: Integers, lengths: Floats, slices: int) -> list[str]:
 
 
 WORTH_A_THREAD = 4096
-"""Slices in a window from which a second thread has enough to do."""
+"""The number of slices in a window from which a second thread has enough to do."""
 WORTH_SHARING = 15.0
-"""Nanoseconds of a combine from which fewer of them are worth a second thread, or branches that
-nobody can foresee."""
+"""The nanoseconds of a combine from which fewer combines are worth a second thread, or branches
+that cannot be predicted."""
 FEW_COMBINES = 3
-"""Combines that the algorithms for long windows take for each slice."""
+"""The combines per slice of the algorithms for long windows."""
 
 
 @dataclass(frozen=True)
 class Stream:
     """What the choice depends on: the windows of a stream, the aggregate's laws, and the goal.
 
-    `slices` are in a window, and it is asked for every `slide` of them. `late` slices may come
-    after that many newer ones. `invertible` means exactly. `merges_in_place` says that combining
-    makes no new arrays, which is true of everything but rows without `combine_into`.
+    A window has `slices` slices and is evaluated every `slide` of them. A slice may arrive after
+    `late` newer ones. `invertible` means exactly invertible. `merges_in_place` says that combining
+    allocates no arrays, which holds for everything except rows without `combine_into`.
     """
 
     slices: int
@@ -102,17 +103,17 @@ def choose_stream_merge(stream: Stream) -> tuple[str, str]:
     'daba'
     """
     if stream.late:
-        return "fiba", f"slices may come {stream.late:,} too late: only a tree takes them anywhere"
+        return "fiba", f"slices may be {stream.late:,} slices late: only a tree inserts anywhere"
     each = stream.slices / stream.slide
     if each <= FEW_COMBINES:
         return "recalculate", f"a slice is in {each:g} windows: nothing is gained by reuse"
     if stream.invertible:
-        return "subtract", "what leaves can be taken out exactly: two combines, always"
-    dear = stream.combine_ns >= WORTH_SHARING
-    if dear and stream.selective and stream.goal == "throughput":
-        return "slick_deque", "combine selects and is dear: fewer than two combines for each slice"
-    if dear and stream.cores > 1 and stream.merges_in_place and stream.slices >= WORTH_A_THREAD:
+        return "subtract", "what leaves can be subtracted exactly: always two combines"
+    costly = stream.combine_ns >= WORTH_SHARING
+    if costly and stream.selective and stream.goal == "throughput":
+        return "slick_deque", "combine selects and is expensive: fewer than two combines per slice"
+    if costly and stream.cores > 1 and stream.merges_in_place and stream.slices >= WORTH_A_THREAD:
         return "pba", f"a combine takes {stream.combine_ns:.0f} ns: a second thread does half of it"
     if stream.goal == "latency":
         return "daba", "at most six combines in any slide"
-    return "sba", "three combines for each slice, whatever the range"
+    return "sba", "three combines per slice, whatever the range"

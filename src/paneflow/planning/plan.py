@@ -129,5 +129,5 @@ def plan(
             "FlatFAT where it has few, long windows"
         )
     else:
-        reasons.append(f"merge={merge} was asked for")
+        reasons.append(f"merge={merge} was requested")
     return Plan(engine, merge, {k: tuple(v) for k, v in users.items()}, tuple(reasons))

@@ -1,9 +1,9 @@
-"""Tables of every kind in, tables of the same kind out.
+"""Tables of many kinds in, tables of the same kind out.
 
-Inside there is only pyarrow. pandas and polars are looked at only if the caller has them
-imported already: a table of theirs cannot exist otherwise. Every other library's table is read
-through the Arrow C stream, if it has one. Columns that a query does not read may hold anything:
-they are never converted.
+Inside there is only pyarrow. pandas and polars are considered only if the caller has already
+imported them: otherwise none of their tables can exist. The tables of other libraries are read
+through the Arrow C stream interface. Columns that a query does not read may hold anything: they are
+never converted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from paneflow.tables import dicts, pandas_frames, polars_frames, streams
 from paneflow.tables.origin import Origin
 
 Back = Callable[[pa.Table, Mapping[str, Origin]], Any]
-"""Turns a result into the caller's kind, given where the result's columns come from."""
+"""Turns a result into the caller's kind of table, given where its columns come from."""
 
 
 class _EveryColumn:
@@ -34,8 +34,8 @@ EVERY_COLUMN = _EveryColumn()
 def to_arrow(table: Any, read: Container[str]) -> tuple[pa.Table, Back]:
     """The table as pyarrow, and the function that turns a result into the caller's kind.
 
-    Only the columns that are read are converted; others stand there as columns of nulls, so that
-    an error can name them. In pandas a NaN means a missing value, so it becomes a null.
+    Only the columns that are read are converted; the others become columns of nulls, so that
+    errors can name them. In pandas, NaN means a missing value, so it becomes null.
 
     >>> arrow, back = to_arrow([{"t": 1, "v": 2.5}], ["t", "v"])
     >>> arrow.column_names, back(arrow, {})
@@ -60,16 +60,18 @@ def to_arrow(table: Any, read: Container[str]) -> tuple[pa.Table, Back]:
         return dicts.read(table, read), lambda result, _: result.to_pylist()
     if is_spark(table):
         raise InputError(
-            "a Spark DataFrame is answered by query.over alone: elsewhere collect it first, "
-            "with df.toArrow()"
+            "only query.over and query.write_stream take a Spark DataFrame: collect it first, with "
+            "df.toArrow()"
         )
     if streams.speaks(table):
         return streams.read(table, read), _as_it_is
-    raise InputError(f"{streams.named(table)} is no table paneflow can read; {streams.EXPECTED}")
+    raise InputError(
+        f"{streams.named(table)} is not a table that paneflow can read; {streams.EXPECTED}"
+    )
 
 
 def is_spark(table: Any) -> bool:
-    """Whether a table is a DataFrame of Spark, classic or over Connect."""
+    """Whether a table is a Spark DataFrame, classic or Connect."""
     pyspark = sys.modules.get("pyspark.sql")
     return pyspark is not None and isinstance(table, pyspark.DataFrame)
 

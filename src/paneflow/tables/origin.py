@@ -1,4 +1,4 @@
-"""Where a column of a result comes from, so that it can come back in the type it had."""
+"""Where a column of a result comes from, so that it can be returned in the type it had."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Origin(NamedTuple):
-    """The column of the caller's table that a column of the result is made of."""
+    """The column of the caller's table that a result column is made from."""
 
     column: str
     held: bool

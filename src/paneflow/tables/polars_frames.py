@@ -1,6 +1,6 @@
 """Frames of polars, eager and lazy. Categoricals and enums come back as such.
 
-polars itself is handed in or found imported: a frame of its cannot exist otherwise.
+polars is imported only when a frame is at hand, and then it is already loaded.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tables of any library that speaks the Arrow C interface: DuckDB, ibis, nanoarrow, and others.
+"""Tables of any library with the Arrow C stream interface: DuckDB, ibis, nanoarrow and others.
 
 A stream is read batch by batch, and of each batch only the columns that are needed are kept. A
 reader can be read only once: a second time it would look like a table without events, so that is
@@ -25,7 +25,7 @@ _spent: weakref.WeakSet[pa.RecordBatchReader] = weakref.WeakSet()
 
 
 def speaks(table: Any) -> bool:
-    """Whether a table, and not merely its class, can be asked for an Arrow stream or array."""
+    """Whether an object (and not just its class) exports an Arrow stream or array."""
     return not isinstance(table, type) and (
         hasattr(table, "__arrow_c_stream__") or hasattr(table, "__arrow_c_array__")
     )
@@ -42,7 +42,7 @@ def read(table: Any, wanted: Container[str]) -> pa.Table:
     kept = [place for place, name in enumerate(reader.schema.names) if name in wanted]
     schema = pa.schema([reader.schema.field(place) for place in kept])
     try:
-        # What a library raises while it computes its rows comes through here, as its own error.
+        # Errors that a library raises while it computes its rows surface here.
         batches = [batch.select(kept) for batch in reader]
     except Exception as error:
         raise _unreadable(table, error) from error

@@ -101,7 +101,7 @@ def choose(
         why = found.refuses(query, kinds)
         if why is not None:
             raise UnsupportedError(f"strategy={strategy!r} cannot answer this query: {why}")
-        asked = f"strategy={strategy!r} was asked for"
+        asked = f"strategy={strategy!r} was requested"
         if found is Single:
             return Single, StreamPlan(Single.name, 1, (asked, ONE_WORKER))
         return found, StreamPlan(strategy, workers, (asked,))
