@@ -18,7 +18,7 @@ import paneflow as pf
 from paneflow.aggregates.values import Kind, kind_of
 from paneflow.engines.multicore.choosing import BY_NAME, without_partial
 from paneflow.engines.multicore.contract import Batch, Rows, Strategy
-from paneflow.engines.multicore.threads import unit
+from paneflow.engines.multicore.tuning import tuning
 from paneflow.slicing.columns import Column, one_chunk, read_column
 from paneflow.slicing.keys import encode_keys
 from paneflow.slicing.times import TimeType, read_times
@@ -153,12 +153,12 @@ def soon(running: Strategy, rows: int) -> list[Rows]:
 @contextlib.contextmanager
 def random_helping(r: random.Random) -> Iterator[None]:
     """PUs that are asleep are never helped, or always, or if their messages are very short."""
-    before = unit.SHORT
-    unit.SHORT = r.choice([0.0, 0.0001, 1.0])
+    before = tuning.short_message
+    tuning.short_message = r.choice([0.0, 0.0001, 1.0])
     try:
         yield
     finally:
-        unit.SHORT = before
+        tuning.short_message = before
 
 
 def random_pauses(seed: int) -> Callable[[int], None]:

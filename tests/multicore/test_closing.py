@@ -15,18 +15,16 @@ import paneflow as pf
 from bench.multicore import held
 from paneflow import aggregates as A, windows as W
 from paneflow.aggregates.values import Kind, kind_of
-from paneflow.engines.multicore import completeness
 from paneflow.engines.multicore.choosing import without_partial
-from paneflow.engines.multicore.closing import event_log
 from paneflow.engines.multicore.completeness import no_rows
 from paneflow.engines.multicore.contract import Batch
 from paneflow.engines.multicore.intake.key_codes import KeyCodes
-from paneflow.engines.multicore.one_worker import by_sessions
 from paneflow.engines.multicore.one_worker.single import OpenStream
 from paneflow.engines.multicore.pump.row_order import RowOrder
 from paneflow.engines.multicore.ticks import END_OF_STREAM
 from paneflow.engines.multicore.topologies.parts.cells import Cells
 from paneflow.engines.multicore.topologies.parts.question import Inputs, Question
+from paneflow.engines.multicore.tuning import tuning
 from paneflow.slicing.columns import Column, read_column
 from paneflow.slicing.times import read_times
 from tests.multicore.stream_cases import check, draw_stream
@@ -37,9 +35,9 @@ from tests.properties.compare import assert_same_rows
 @pytest.fixture
 def dropping(monkeypatch: pytest.MonkeyPatch) -> None:
     """What no window needs is dropped at once, and the rest gets new places all the time."""
-    for module in (event_log, by_sessions, completeness):
-        monkeypatch.setattr(module, "SPARE", 0)
-    monkeypatch.setattr(event_log, "PIECE", 3)
+    for name in ("spare_slots", "spare_sessions", "spare_silent"):
+        monkeypatch.setattr(tuning, name, 0)
+    monkeypatch.setattr(tuning, "joined_events", 3)
 
 
 @pytest.mark.filterwarnings("ignore::paneflow.aggregates.defined.SlowAggregateWarning")

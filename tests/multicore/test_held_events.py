@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from paneflow.engines.multicore.intake import held_events
 from paneflow.engines.multicore.intake.held_events import HeldEvents
+from paneflow.engines.multicore.tuning import tuning
 
 
 def add(held: HeldEvents, t: list[int], source: list[int], first: int) -> None:
@@ -23,7 +23,7 @@ def test_events_leave_in_total_order(
     seed: int, sources: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     r = random.Random(seed)
-    monkeypatch.setattr(held_events, "LONGEST", r.choice([2, 8, 64]))
+    monkeypatch.setattr(tuning, "longest_run", r.choice([2, 8, 64]))
     held = HeldEvents()
     waiting: list[tuple[int, int, int]] = []
     came = until = 0

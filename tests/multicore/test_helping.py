@@ -14,7 +14,7 @@ import pytest
 import paneflow as pf
 from paneflow import aggregates as A, windows as W
 from paneflow.engines.multicore.contract import Strategy
-from paneflow.engines.multicore.threads import unit
+from paneflow.engines.multicore.tuning import tuning
 from tests.multicore.support import TOPOLOGIES, Fed, expected
 from tests.waiting import wait_until
 
@@ -42,7 +42,7 @@ def all_asleep(running: Strategy) -> None:
 def test_short_messages_are_worked_on_by_the_thread_that_brings_them(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(unit, "SHORT", math.inf)
+    monkeypatch.setattr(tuning, "short_message", math.inf)
     me = threading.get_ident()
     for _ in range(20):  # a thread that the machine has held up on its way to sleep may help
         if all(threads == {me} for threads in who_works(name).values()):
@@ -55,7 +55,7 @@ def test_short_messages_are_worked_on_by_the_thread_that_brings_them(
 def test_messages_that_are_not_short_are_worked_on_by_the_threads_of_their_units(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(unit, "SHORT", 0.0)
+    monkeypatch.setattr(tuning, "short_message", 0.0)
     for threads in who_works(name).values():
         assert threading.get_ident() not in threads
 
@@ -83,7 +83,7 @@ def who_works(name: str) -> dict[int, set[int]]:
 def test_long_messages_wake_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """After one of them: how long messages take is known only then."""
     fed, seen = Fed(QUERY, EVENTS), Seen()
-    monkeypatch.setattr(unit, "SHORT", 1e-9)
+    monkeypatch.setattr(tuning, "short_message", 1e-9)
     running = TOPOLOGIES["round_robin"](QUERY, fed.kinds, 3, seen)
     try:
         all_asleep(running)

@@ -8,7 +8,6 @@ import pytest
 
 from paneflow.aggregates.operator import Array
 from paneflow.engines.multicore.threads.short_loops import (
-    FEW,
     Loop,
     close_up,
     close_up_across,
@@ -22,9 +21,10 @@ from paneflow.engines.multicore.threads.short_loops import (
     taken,
     taken_across,
 )
+from paneflow.engines.multicore.tuning import tuning
 from paneflow.slicing.columns import as_arrow, numbers_of
 
-LENGTHS = (0, 1, 7, 500, FEW, FEW + 1)
+LENGTHS = (0, 1, 7, 500, tuning.short_loop, tuning.short_loop + 1)
 EXTREME = np.iinfo(np.int64)
 
 
@@ -51,7 +51,7 @@ def test_columns_of_a_table_are_ordered_by_its_rows_in_turn(n: int) -> None:
     expected = np.lexsort(table[::-1])  # by the last key first, and stable
     order = order_across(table)
     assert (np.arange(n) if order is None else order).tolist() == expected.tolist()
-    if n <= FEW:
+    if n <= tuning.short_loop:
         assert order_across(np.stack([np.arange(n), np.zeros(n, np.int64)])) is None
 
 
@@ -105,8 +105,8 @@ def test_a_long_loop_is_compiled_as_soon_as_a_short_one_was() -> None:
         return len(values)
 
     loop = Loop(count)
-    numbers = np.zeros((2, FEW))
-    assert loop(1, numbers[0]) == FEW
+    numbers = np.zeros((2, tuning.short_loop))
+    assert loop(1, numbers[0]) == tuning.short_loop
     assert loop(2, numbers[:, :1]) == 2  # not side by side: another type
     assert loop._long.signatures == loop._short.signatures
     assert len(loop._long.signatures) == 2

@@ -13,7 +13,8 @@ import pytest
 
 import paneflow as pf
 from paneflow import aggregates as A, windows as W
-from paneflow.engines.multicore.pump import outbox, pump
+from paneflow.engines.multicore.pump import outbox
+from paneflow.engines.multicore.tuning import tuning
 from tests.test_bad_input import refused
 from tests.waiting import PATIENCE, wait_until
 
@@ -156,10 +157,10 @@ def test_late_events_must_be_asked_for() -> None:
 @pytest.fixture
 def little_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """A stream that stops at few unread events, and says so at once."""
-    monkeypatch.setattr(outbox, "MOST_UNREAD", 4)
+    monkeypatch.setattr(tuning, "most_unread", 4)
     monkeypatch.setattr(outbox, "LOOK", 0.01)
-    monkeypatch.setattr(pump, "MOST_WAITING", 4)
-    monkeypatch.setattr(pump, "PATIENCE", 0.0)
+    monkeypatch.setattr(tuning, "most_waiting", 4)
+    monkeypatch.setattr(tuning, "patience", 0.0)
 
 
 def test_a_push_does_not_wait_forever_for_late_events_to_be_read(little_room: None) -> None:
@@ -179,7 +180,7 @@ def test_a_push_does_not_wait_forever_for_late_events_to_be_read(little_room: No
 def test_a_thread_that_reads_late_events_lets_pushes_go_on(
     little_room: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pump, "PATIENCE", PATIENCE)
+    monkeypatch.setattr(tuning, "patience", PATIENCE)
     read: list[Any] = []
     with QUERY.open(late=True) as stream:
         stream.push(events(30))

@@ -7,8 +7,8 @@ import threading
 import pyarrow as pa
 import pytest
 
-from paneflow.engines.multicore.pump import outbox
 from paneflow.engines.multicore.pump.outbox import Outbox
+from paneflow.engines.multicore.tuning import tuning
 from tests.waiting import PATIENCE, wait_until
 
 ROWS = pa.table({"n": [1, 2, 3]})
@@ -22,7 +22,7 @@ def read(box: Outbox, wait: float) -> list[pa.Table]:
 
 @pytest.fixture
 def box(monkeypatch: pytest.MonkeyPatch) -> Outbox:
-    monkeypatch.setattr(outbox, "HANDOVER", PATIENCE)
+    monkeypatch.setattr(tuning, "handover", PATIENCE)
     lock = threading.RLock()
     return Outbox(lock, threading.Condition(lock))
 

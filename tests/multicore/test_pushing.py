@@ -14,9 +14,8 @@ import paneflow as pf
 from paneflow import aggregates as A, windows as W
 from paneflow.engines.multicore.contract import Batch
 from paneflow.engines.multicore.intake.front import Arrival
-from paneflow.engines.multicore.pump import pump, turns
 from paneflow.engines.multicore.stream import Stream
-from paneflow.engines.multicore.threads import unit
+from paneflow.engines.multicore.tuning import tuning
 from paneflow.errors import PaneflowError
 from tests.multicore.support import TOPOLOGIES
 from tests.waiting import PATIENCE, wait_until
@@ -46,7 +45,7 @@ class Working:
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Streams whose thread leaves it to others to work on what has ended no window."""
-    monkeypatch.setattr(turns, "POSTPONED", 1000.0)
+    monkeypatch.setattr(tuning, "postponed", 1000.0)
 
 
 @pytest.fixture(params=TOPOLOGIES)
@@ -54,7 +53,7 @@ def opened(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[tuple[Stream, Working]]:
     """A stream whose PUs have all gone to sleep, where everything is short."""
-    monkeypatch.setattr(unit, "SHORT", math.inf)
+    monkeypatch.setattr(tuning, "short_message", math.inf)
     working = Working()
     with Stream(QUERY, workers=3, strategy=request.param, pauses=working) as stream:
         stream.push(events(0))
@@ -163,8 +162,8 @@ def test_what_is_too_much_for_those_who_push_does_not_wait(
     assert stream._core is not None
     monkeypatch.setattr(stream._core._turns, "rests", lambda arrived, due: True)
     monkeypatch.setattr(stream._core._pipeline.strategy, "due", lambda limit: False)
-    stream.push(events(10, pump.SMALL - 1))
-    stream.push(events(pump.SMALL + 9, 1))
+    stream.push(events(10, tuning.small_push - 1))
+    stream.push(events(tuning.small_push + 9, 1))
     wait_until(lambda: stream.metrics().waiting == 0)
     assert "MainThread" not in working.threads
 

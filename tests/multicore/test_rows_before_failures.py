@@ -17,6 +17,7 @@ import paneflow as pf
 from paneflow import aggregates as A, windows as W
 from paneflow.engines.multicore.choosing import BY_NAME
 from paneflow.engines.multicore.pump import last_steps
+from paneflow.engines.multicore.tuning import tuning
 from tests.properties.compare import assert_same_rows
 
 STRATEGIES = ["auto", *BY_NAME]
@@ -195,7 +196,7 @@ def test_one_event_that_ends_many_windows_gives_those_before_the_one_that_fails(
 def test_what_is_kept_for_a_failure_is_limited(
     strategy: str, functions: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(last_steps, "MOST_KEPT", 1000)
+    monkeypatch.setattr(tuning, "most_kept", 1000)
     kept: list[int] = []
     add_step = last_steps.LastSteps.add
 

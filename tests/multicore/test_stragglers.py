@@ -18,9 +18,8 @@ from paneflow import aggregates as A, windows as W
 from paneflow.engines.live.open_windows import Held, OpenWindows
 from paneflow.engines.live.stream_options import StreamOptions
 from paneflow.engines.multicore.choosing import BY_NAME
-from paneflow.engines.multicore.closing import event_log
-from paneflow.engines.multicore.one_worker import by_sessions, by_slices
 from paneflow.engines.multicore.stream import Stream
+from paneflow.engines.multicore.tuning import tuning
 from tests.multicore.hand_clock import hand_clock
 from tests.multicore.straggler_model import (
     FOLDED,
@@ -94,8 +93,8 @@ def little_room(r: random.Random) -> Iterator[None]:
     """What is held in vain is let go of early, so that what is held gets new places."""
     room = r.choice([4, 20, 2**14])
     with pytest.MonkeyPatch.context() as patch:
-        for module, name in ((event_log, "SPARE"), (by_sessions, "SPARE"), (by_slices, "LOOSE")):
-            patch.setattr(module, name, room)
+        for name in ("spare_slots", "spare_sessions", "loose_slices"):
+            patch.setattr(tuning, name, room)
         yield
 
 

@@ -20,7 +20,7 @@ import paneflow as pf
 from paneflow import aggregates as A, windows as W
 from paneflow.engines.multicore.choosing import BY_NAME
 from paneflow.engines.multicore.one_worker.single import Single
-from paneflow.engines.multicore.pump import outbox, pump
+from paneflow.engines.multicore.tuning import tuning
 from tests.waiting import PATIENCE, comes_to_rest, wait_until
 
 STRATEGIES = ["auto", *BY_NAME]
@@ -320,12 +320,12 @@ def most_held(total: int) -> tuple[int, int, int]:
     return most, rows, pushed
 
 
-BOUND = pump.MOST_WAITING + 2 * outbox.MOST_UNREAD
+BOUND = tuning.most_waiting + 2 * tuning.most_unread
 
 
 def test_a_slow_reader_slows_the_writer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pump, "MOST_WAITING", 2**16)
-    monkeypatch.setattr(outbox, "MOST_UNREAD", 2**14)
+    monkeypatch.setattr(tuning, "most_waiting", 2**16)
+    monkeypatch.setattr(tuning, "most_unread", 2**14)
     most, rows, pushed = most_held(2_000_000)
     assert (rows, pushed) == (500_000, 2_000_000)
     assert most <= 2**16 + 2 * 2**14
@@ -342,9 +342,9 @@ def test_a_hundred_million_events_are_never_held_at_once() -> None:
 def test_pushing_without_reading_is_told_apart_from_a_slow_reader(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(pump, "MOST_WAITING", 2**14)
-    monkeypatch.setattr(outbox, "MOST_UNREAD", 2**10)
-    monkeypatch.setattr(pump, "PATIENCE", 0.2)
+    monkeypatch.setattr(tuning, "most_waiting", 2**14)
+    monkeypatch.setattr(tuning, "most_unread", 2**10)
+    monkeypatch.setattr(tuning, "patience", 0.2)
     query = pf.Query(W.tumbling(1), {"n": A.count()}, time="t")
     with (
         query.open() as stream,

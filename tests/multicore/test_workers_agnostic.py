@@ -17,15 +17,15 @@ from paneflow import aggregates as A, windows as W
 from paneflow.engines.multicore.closing import event_log
 from paneflow.engines.multicore.closing.finders import ByCount, Extents
 from paneflow.engines.multicore.contract import Batch
-from paneflow.engines.multicore.pump.pipeline import SHORT_STEP
 from paneflow.engines.multicore.stream import Stream
+from paneflow.engines.multicore.tuning import tuning
 from paneflow.engines.multicore.workers.agnostic import Agnostic
 from tests.waiting import wait_until
 
 
 def test_readers_and_the_emitter_do_not_disturb_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_log, "PIECE", 16)
-    monkeypatch.setattr(event_log, "SPARE", 60)
+    monkeypatch.setattr(tuning, "joined_events", 16)
+    monkeypatch.setattr(tuning, "spare_slots", 60)
     buffer = event_log.EventLog()
     last = ByCount(0, W.count(60, 1), buffer)
     work: list[tuple[list[int], event_log.Pieces, Extents]] = []
@@ -109,7 +109,7 @@ def test_the_buffer_does_not_grow_with_the_stream(window: W.Window) -> None:
         while stream.metrics().waiting:
             look()
     # What windows need, as much again, what was just added, and what may be kept in vain.
-    assert 0 < max(seen) <= 2 * SHORT_STEP + event_log.SPARE + 200
+    assert 0 < max(seen) <= 2 * tuning.longest_shared_step + tuning.spare_slots + 200
 
 
 def test_a_worker_that_is_slow_is_handed_less_than_its_share() -> None:

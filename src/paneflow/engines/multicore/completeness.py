@@ -19,13 +19,11 @@ from paneflow.compiling import compiled
 from paneflow.engines.multicore.contract import Batch, Rows
 from paneflow.engines.multicore.stores.growing import Grown, KeyState
 from paneflow.engines.multicore.ticks import BEFORE_ALL, END_OF_STREAM
+from paneflow.engines.multicore.tuning import tuning
 from paneflow.windows import Custom, Delta, SlideByTime, Sliding, Window
 
 if TYPE_CHECKING:
     from paneflow.query import Query
-
-SPARE = 2**16
-"""Events that may be kept in vain, however few keys there are."""
 
 
 def all_by_time(windows: Iterable[Window]) -> bool:
@@ -97,7 +95,7 @@ class Silent:
     def settle(self) -> None:
         """What was noted stays; events that are passed are dropped, when there are many."""
         self._last.settle()
-        if self._end > 2 * self._live + SPARE:
+        if self._end > 2 * self._live + tuning.spare_silent:
             key, t = self._key.values[: self._end], self._t.values[: self._end]
             last = self._last.values[0][key] == t
             self._key.keep(last)

@@ -22,11 +22,8 @@ from paneflow.compiling import compiled
 from paneflow.engines.multicore.contract import Batch
 from paneflow.engines.multicore.stores.growing import Grown, KeyState
 from paneflow.engines.multicore.stores.joined_batches import JoinedBatches
+from paneflow.engines.multicore.tuning import tuning
 
-PIECE = 4096
-"""Events of a batch that is joined with others no more."""
-SPARE = 2**14
-"""Slots that may be in vain, however few events are needed."""
 NOTHING = -1
 
 
@@ -131,8 +128,8 @@ class EventLog:
     def settle(self, users: Sequence[Slots]) -> None:
         """What was added stays; what nobody needs is dropped, when there is much of it."""
         self._last.settle()
-        self._pieces.join(PIECE)
-        if self.end > 2 * self._live + SPARE:
+        self._pieces.join(tuning.joined_events)
+        if self.end > 2 * self._live + tuning.spare_slots:
             self._close_up(users)
         self._settled = self.end
 

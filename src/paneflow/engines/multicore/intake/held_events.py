@@ -19,10 +19,8 @@ import pyarrow as pa
 
 from paneflow.aggregates.operator import Array
 from paneflow.compiling import compiled
+from paneflow.engines.multicore.tuning import tuning
 from paneflow.slicing.ordering import is_sorted, stable_order
-
-LONGEST = 2**16
-"""Events of the longest run that comes of merging."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +89,7 @@ class HeldEvents:
         runs: list[SortedRun] = []
         for run in given:
             last = run
-            while runs and len(runs[-1]) < min(2 * len(last), LONGEST - len(last)):
+            while runs and len(runs[-1]) < min(2 * len(last), tuning.longest_run - len(last)):
                 last = self._sorted(_joined([runs.pop(), last]))
                 self.moved += len(last)
             runs.append(last)

@@ -18,13 +18,9 @@ from paneflow.compiling import compiled
 from paneflow.engines.multicore.stores.growing import Grown
 from paneflow.engines.multicore.stores.joined_batches import JoinedBatches
 from paneflow.engines.multicore.threads.short_loops import Loop, taken
+from paneflow.engines.multicore.tuning import tuning
 from paneflow.slicing.columns import as_arrow, numbers_of
 from paneflow.slicing.keys import encode_keys
-
-MOST_DIRECT = 16_384
-"""Integers that are looked up by their place, at most."""
-MOST_JOINED = 2**20
-"""Keys in a batch that is joined with others no more."""
 
 
 class KeyCodes:
@@ -92,7 +88,7 @@ class KeyCodes:
         first = len(self._codes) - batch.num_rows
         self._keys.starts.append(first)
         self._keys.batches.append(batch)
-        self._keys.join(MOST_JOINED)
+        self._keys.join(tuning.joined_keys)
         for name in list(self._numbers):
             column = batch.column(name)
             if column.null_count:
@@ -113,7 +109,7 @@ class KeyCodes:
 
     def _note_direct(self, keys: list[object]) -> None:
         """Let integers that lie close together be looked up by their place."""
-        if not self._whole or len(self._codes) > MOST_DIRECT:
+        if not self._whole or len(self._codes) > tuning.direct_keys:
             self._whole, self._direct = False, None
             return
         fresh = [key for key in keys if isinstance(key, int)]
@@ -124,10 +120,10 @@ class KeyCodes:
         if low < least or high >= least + len(codes):
             low = min(low, least)
             high = max(high, least + int(np.flatnonzero(codes >= 0).max(initial=0)))
-            if high - low > 4 * MOST_DIRECT or high >= 2**63:
+            if high - low > 4 * tuning.direct_keys or high >= 2**63:
                 self._whole, self._direct = False, None
                 return
-            room = np.full(min(2 * (high - low + 1), 4 * MOST_DIRECT + 1), -1)
+            room = np.full(min(2 * (high - low + 1), 4 * tuning.direct_keys + 1), -1)
             codes = codes[: high - least + 1]
             room[least - low :][: len(codes)] = codes
             least, codes = low, room

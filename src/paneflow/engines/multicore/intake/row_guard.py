@@ -15,14 +15,12 @@ import numpy as np
 from paneflow.aggregates.operator import Array
 from paneflow.engines.multicore.contract import Batch
 from paneflow.engines.multicore.ticks import BEFORE_ALL
+from paneflow.engines.multicore.tuning import tuning
 from paneflow.windows import Sliding
 from paneflow.windows.many_rows import RowCount, check_rows, overlap
 
 if TYPE_CHECKING:
     from paneflow.query import Query
-
-WORTH_COUNTING = 100
-"""Windows to an event from which on a stream is watched: with fewer, rows are as many as keys."""
 
 
 class RowGuard:
@@ -30,7 +28,7 @@ class RowGuard:
 
     def __init__(self, query: Query, max_rows: int | None) -> None:
         sliding = {n: w for n, w in query.windows.items() if isinstance(w, Sliding)}
-        self._windows = {n: w for n, w in sliding.items() if overlap(w) >= WORTH_COUNTING}
+        self._windows = {n: w for n, w in sliding.items() if overlap(w) >= tuning.watched_overlap}
         self._max_rows = max_rows
         self._latest: Array = np.full(16, BEFORE_ALL)
         """Each key's latest event."""

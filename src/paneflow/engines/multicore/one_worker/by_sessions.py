@@ -28,6 +28,7 @@ from paneflow.engines.multicore.stores.folding_loops import combine_loop
 from paneflow.engines.multicore.stores.growing import Grown, KeyState
 from paneflow.engines.multicore.ticks import BEFORE_ALL
 from paneflow.engines.multicore.tracing import combine_plainly, lower_plainly
+from paneflow.engines.multicore.tuning import tuning
 from paneflow.slicing.arranged import Arranged
 from paneflow.slicing.bounds.by_time import session
 from paneflow.slicing.events import Events as Ordered, Part
@@ -42,8 +43,6 @@ if TYPE_CHECKING:
 NONE = -1
 CELL, SEQ, EARLIEST, LATEST = range(4)
 """Of each key: the cell of its open session, that session's number, its first and last time."""
-SPARE = 2**14
-"""Cells that may be kept in vain, however few sessions are open."""
 
 
 def foldable(query: Query, kinds: Kinds) -> bool:
@@ -143,9 +142,9 @@ class BySessions:
         """What has been taken and given out stays so."""
         self._state.settle()
         self._noted.clear()
-        if self._cells > 2 * self._live + SPARE:
+        if self._cells > 2 * self._live + tuning.spare_sessions:
             self._close_up()
-        if self._passed > SPARE and 2 * self._passed > self._runs:
+        if self._passed > tuning.spare_sessions and 2 * self._passed > self._runs:
             later = np.arange(self._runs) >= self._passed
             self._due_key.keep(later)
             self._due.keep(later)

@@ -31,6 +31,7 @@ from paneflow.engines.multicore.contract import Batch, Result, Rows
 from paneflow.engines.multicore.one_worker.kept_events import Read, joined, keep
 from paneflow.engines.multicore.ticks import BEFORE_ALL
 from paneflow.engines.multicore.tracing import lower_plainly
+from paneflow.engines.multicore.tuning import tuning
 from paneflow.merging import MERGERS
 from paneflow.planning.merge_choice import choose_merges
 from paneflow.slicing.arranged import Arranged
@@ -43,11 +44,6 @@ from paneflow.windows import Sliding
 
 if TYPE_CHECKING:
     from paneflow.query import Query
-
-LOOSE = 4096
-"""Slices that may lie about before they are joined with those of the same key and time."""
-LONGEST = 2**16
-"""Slices of a run that is joined with others no more."""
 
 
 def sliceable(query: Query, kinds: Kinds) -> bool:
@@ -148,7 +144,7 @@ class BySlices:
         block = self._folded(came)
         self._fresh.append(block)
         self._loose += len(block)
-        if self._loose > LOOSE:
+        if self._loose > tuning.loose_slices:
             self._join()
 
     def advance(self, watermark: int, arrived: float) -> Rows | None:
@@ -229,7 +225,7 @@ class BySlices:
         while len(self._runs) > 1:
             before, last = self._runs[-2:]
             n = len(last.block)
-            if len(before.block) >= min(2 * n, LONGEST - n):
+            if len(before.block) >= min(2 * n, tuning.longest_run - n):
                 return
             self._runs[-2:] = [SliceRun.of(self._once(_together([before.block, last.block])))]
 

@@ -8,10 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from paneflow.aggregates.operator import Array
+from paneflow.engines.multicore.tuning import tuning
 from paneflow.slicing.columns import Column
-
-LONGEST = 2**16
-"""Events that are kept together, at most: it bounds what a push may cost."""
 
 
 class Read(NamedTuple):
@@ -33,7 +31,7 @@ def keep(kept: list[Read], came: Read) -> None:
     kept.append(came)
     while len(kept) > 1:
         before, last = kept[-2:]
-        if len(before.t) >= 2 * len(last.t) or len(before.t) + len(last.t) > LONGEST:
+        if len(before.t) >= 2 * len(last.t) or len(before.t) + len(last.t) > tuning.longest_run:
             return
         kept[-2:] = [joined([before, last])]
 

@@ -18,13 +18,11 @@ from paneflow.aggregates.sequences import Applied
 from paneflow.engines.multicore.contract import Batch, Rows
 from paneflow.engines.multicore.one_worker.single import Single
 from paneflow.engines.multicore.ticks import BEFORE_ALL
+from paneflow.engines.multicore.tuning import tuning
 from paneflow.windows import Sliding
 
 if TYPE_CHECKING:
     from paneflow.query import Query
-
-MOST_KEPT = 2**20
-"""Events: some tens of megabytes."""
 
 
 def may_fail(query: Query) -> bool:
@@ -55,7 +53,7 @@ class LastSteps:
             return  # windows of events may go back to the first
         self._steps.append(step)
         self._kept += 0 if isinstance(step, int) else len(step)
-        while self._steps and (self._kept > MOST_KEPT or self._is_over(passed)):
+        while self._steps and (self._kept > tuning.most_kept or self._is_over(passed)):
             first = self._steps.popleft()
             if not isinstance(first, int):
                 self._kept -= len(first)

@@ -10,11 +10,8 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from paneflow.engines.multicore.threads.interrupts import Waiters, put_off
+from paneflow.engines.multicore.tuning import tuning
 
-MOST_UNREAD = 2**19
-"""Rows that may wait to be read before a stream stops working."""
-HANDOVER = 0.0005
-"""Seconds that a reader is waited for, at most, so that rows do not lie until the next step."""
 LOOK = 0.5
 """Seconds after which a reader that waits for the end looks whether it waits in vain."""
 
@@ -41,7 +38,7 @@ class Outbox:
         self._tables: deque[pa.Table] = deque()
         self._readers: set[int] = set()
         self._finishing = False
-        self.most = MOST_UNREAD
+        self.most = tuning.most_unread
         self.rows = 0
         self.ended = False
         """Whether no more rows will come."""
@@ -68,7 +65,7 @@ class Outbox:
             awaited = len(self._rows_come)
             self._rows_come.wake()
             if hand_over and awaited:
-                self._rows_taken.wait(HANDOVER)
+                self._rows_taken.wait(tuning.handover)
 
     def read(self, wait: float, into: list[pa.Table]) -> None:
         """Put rows that can be read into a list; waits so long for the first.

@@ -22,18 +22,10 @@ from paneflow.engines.multicore.pump.last_steps import LastSteps, may_fail
 from paneflow.engines.multicore.pump.metrics import Histogram
 from paneflow.engines.multicore.pump.outbox import Outbox
 from paneflow.engines.multicore.pump.row_order import RowOrder
+from paneflow.engines.multicore.tuning import tuning
 
 if TYPE_CHECKING:
     from paneflow.query import Query
-
-PIECE = 2**14
-"""Events of a push that are taken in at once."""
-STEP = 2**18
-"""Events that are worked on at once, at most."""
-SHORT_STEP = 2**14
-"""The same where several threads share the work: each has something to do while others have."""
-FIRST_STEP = 2**14
-"""Steps begin short, until it is known how many rows come of an event."""
 
 
 class Setup(NamedTuple):
@@ -64,8 +56,8 @@ class Pipeline:
         self._passing = Completeness(query)
         self._guard = RowGuard(query, options.max_rows)
         self._last_steps = LastSteps(query, kinds) if may_fail(query) and not alone else None
-        self._longest = STEP if alone else SHORT_STEP
-        self.length = min(FIRST_STEP, self._longest)
+        self._longest = tuning.longest_step if alone else tuning.longest_shared_step
+        self.length = min(tuning.first_step, self._longest)
         """Events that the next step may take."""
         self._taken = self._given = 0
 
@@ -94,7 +86,7 @@ class Pipeline:
         # So long that the rows of a step are a fraction of those that may wait to be read.
         self._taken += sum(arrival.rows for arrival in arrivals)
         fitting = self._outbox.most // 8 * self._taken // max(self._given, 1)
-        self.length = max(PIECE, min(self._longest, fitting, 2 * self.length))
+        self.length = max(tuning.pushed_piece, min(self._longest, fitting, 2 * self.length))
 
     def gather(self) -> None:
         """Make readable what the strategy has finished."""

@@ -31,24 +31,14 @@ from paneflow.engines.multicore.intake.front import Arrival
 from paneflow.engines.multicore.one_worker.single import Single
 from paneflow.engines.multicore.pump.metrics import StreamMetrics, no_metrics
 from paneflow.engines.multicore.pump.outbox import Outbox
-from paneflow.engines.multicore.pump.pipeline import PIECE, Pipeline, Setup
+from paneflow.engines.multicore.pump.pipeline import Pipeline, Setup
 from paneflow.engines.multicore.pump.silence import Silence
 from paneflow.engines.multicore.pump.turns import Turns
 from paneflow.engines.multicore.threads.forks import forks
 from paneflow.engines.multicore.threads.interrupts import Waiters, put_off
 from paneflow.engines.multicore.ticks import BEFORE_ALL
+from paneflow.engines.multicore.tuning import tuning
 from paneflow.errors import PaneflowError, UnsupportedError
-
-MOST_WAITING = 2**19
-"""Events that may be pushed ahead of the thread."""
-SMALL = 4096
-"""Fewer events than this are worth a moment's wait for more."""
-MOMENT = 0.002
-"""Seconds that events wait so, at most."""
-FIRST_LOOK, SLOWEST_LOOK = 0.0002, 0.25
-"""Seconds until the thread looks again what a strategy has finished: longer and longer."""
-PATIENCE = 10.0
-"""Seconds that a push waits for rows to be read, where nobody else is known to read them."""
 
 
 class Pump:
@@ -117,7 +107,7 @@ class Pump:
         rows = batch.num_rows
         due = self._pipeline.strategy.due(latest - self._lateness)
         # With one call it is in, as a whole.
-        if rows <= PIECE:
+        if rows <= tuning.pushed_piece:
             self._arrivals.append(Arrival(source, batch, places, rows, arrived, due, whole))
         else:
             self._arrivals.extend(
@@ -153,7 +143,7 @@ class Pump:
     def _can_work_here(self, arrived: float, due: bool) -> bool:
         return (
             not self._turns.rests(arrived, due)
-            and self._waiting < SMALL
+            and self._waiting < tuning.small_push
             and not self._full
             and not self._leaving
             and self._error is None
@@ -222,11 +212,11 @@ class Pump:
         if self._waiting == 0:
             return self._ready
         assert admitted.batch is not None
-        return bool(self._waiting + admitted.batch.num_rows <= MOST_WAITING)
+        return bool(self._waiting + admitted.batch.num_rows <= tuning.most_waiting)
 
     def _wait_for_room(self, waiter: threading.Lock, since: float) -> None:
         self._room_comes.sleep(waiter, 0.5)
-        if time.perf_counter() - since < PATIENCE:
+        if time.perf_counter() - since < tuning.patience:
             return
         for box, what, call in (
             (self.results, "rows", "stream.results()"),
@@ -252,7 +242,7 @@ class Pump:
     def _check_late_can_end(self, since: float) -> None:
         """Refuse to wait longer for the last late events if unread rows hold them back."""
         stuck = self.results.full and not self.results.read_elsewhere
-        if stuck and time.monotonic() - since > PATIENCE:
+        if stuck and time.monotonic() - since > tuning.patience:
             raise UnsupportedError(
                 f"{self.results.rows} rows wait to be read, and no other thread reads them, so "
                 f"the last late events would never come: read stream.results() to its end first, "
@@ -370,18 +360,21 @@ class Pump:
                 self._work_comes.wait()
             self._note_silence()
             while self._left_to_others():
-                self._await_events(SMALL, self._turns.patience)
-            look = min(max(FIRST_LOOK, (time.perf_counter() - self._turns.ended) / 4), SLOWEST_LOOK)
+                self._await_events(tuning.small_push, self._turns.patience)
+            look = min(
+                max(tuning.first_look, (time.perf_counter() - self._turns.ended) / 4),
+                tuning.slowest_look,
+            )
             if not (self._arrivals or self._leaving or self._error):
                 # What a strategy takes so long for is not found much later than it is there.
                 self._await_events(1, look if self._pipeline.pending else None)
                 self._note_silence()
-            elif self._alone and 0 < self._waiting < SMALL and not self._leaving:
+            elif self._alone and 0 < self._waiting < tuning.small_push and not self._leaving:
                 # Events come faster than steps are done, but in small pushes.
-                self._await_events(SMALL, MOMENT)
+                self._await_events(tuning.small_push, tuning.gathering)
             if self._can_wait:
                 # Threads are at work, and will find all that comes meanwhile in one message.
-                self._await_events(SMALL, FIRST_LOOK)
+                self._await_events(tuning.small_push, tuning.first_look)
                 return False
         return True
 
@@ -402,17 +395,17 @@ class Pump:
         """Whether those who push do the work, and will soon do what they have left over."""
         if self._leaving or self._error is not None or not self._pipeline.strategy.brief:
             return False
-        if self._waiting >= SMALL:
+        if self._waiting >= tuning.small_push:
             return False
         return self._turns.left_to_others(self._arrivals[0].arrived if self._arrivals else None)
 
     @property
     def _can_wait(self) -> bool:
         return (
-            0 < self._waiting < SMALL
+            0 < self._waiting < tuning.small_push
             and not self._leaving
             and not self._pipeline.strategy.idle
-            and time.perf_counter() - self._arrivals[0].arrived < MOMENT
+            and time.perf_counter() - self._arrivals[0].arrived < tuning.gathering
         )
 
     def _await_events(self, wanted: int, timeout: float | None) -> None:
@@ -450,5 +443,5 @@ def _pieces(events: Pushed | None) -> Iterator[Any]:
     if events is None:
         yield from itertools.repeat(None)
     else:
-        for start in range(0, events.num_rows, PIECE):
-            yield events.slice(start, PIECE)
+        for start in range(0, events.num_rows, tuning.pushed_piece):
+            yield events.slice(start, tuning.pushed_piece)

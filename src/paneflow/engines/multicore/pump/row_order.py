@@ -22,13 +22,13 @@ from paneflow.aggregates.values import kind_of, plain_type, sortable_type
 from paneflow.engines.multicore.contract import Result, Rows
 from paneflow.engines.multicore.intake.key_codes import KeyCodes
 from paneflow.engines.multicore.threads.short_loops import (
-    FEW,
     concatenated,
     order_across,
     taken,
     taken_across,
 )
 from paneflow.engines.multicore.ticks import BEFORE_ALL
+from paneflow.engines.multicore.tuning import tuning
 from paneflow.slicing.columns import Column, as_arrow
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ class RowOrder:
         if len(self._labels) > 1:
             return pa.DictionaryArray.from_arrays(pa.array(label, pa.int32()), self._labels)
         if len(label) > len(self._alike):
-            same = pa.array(np.zeros(max(len(label), FEW), np.int32))
+            same = pa.array(np.zeros(max(len(label), tuning.short_loop), np.int32))
             self._alike = pa.DictionaryArray.from_arrays(same, self._labels)
         return self._alike.slice(0, len(label))
 

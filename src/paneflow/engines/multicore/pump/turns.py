@@ -12,12 +12,7 @@ from __future__ import annotations
 import threading
 import time
 
-STRAIGHT = 0.00005
-"""Seconds after a push, within which who pushes again has more to push."""
-LEFT_OVER = 0.001
-"""Seconds that the thread leaves to those who push what is due."""
-POSTPONED = 0.01
-"""Seconds that the thread leaves to them what is not."""
+from paneflow.engines.multicore.tuning import tuning
 
 
 class Turns:
@@ -36,8 +31,8 @@ class Turns:
         """Whether who pushes at a time shall not work."""
         if not due:
             return arrived < self._rested
-        straight_back = arrived - self.left <= STRAIGHT
-        return straight_back and arrived < min(self._rested, self.ended + LEFT_OVER / 2)
+        straight_back = arrived - self.left <= tuning.straight_back
+        return straight_back and arrived < min(self._rested, self.ended + tuning.left_over / 2)
 
     def end(self, began: float) -> None:
         """A turn is over."""
@@ -47,7 +42,7 @@ class Turns:
     @property
     def patience(self) -> float:
         """Seconds that the thread leaves to others what waits."""
-        return POSTPONED if self.due is None else LEFT_OVER
+        return tuning.postponed if self.due is None else tuning.left_over
 
     def left_to_others(self, waiting_since: float | None) -> bool:
         """Whether those who push will soon be back for what they have left behind, if anything."""

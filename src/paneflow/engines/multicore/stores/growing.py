@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from paneflow.aggregates.operator import Array
-
-FEWEST = 1024
+from paneflow.engines.multicore.tuning import tuning
 
 
 class Grown:
@@ -22,7 +21,7 @@ class Grown:
     """
 
     def __init__(self, dtype: Any = np.int64, width: tuple[int, ...] = ()) -> None:
-        self.values: Array = np.empty((FEWEST, *width), dtype)
+        self.values: Array = np.empty((tuning.first_room, *width), dtype)
 
     @classmethod
     def like(cls, column: Array) -> Grown:
@@ -43,7 +42,7 @@ class Grown:
         """Close up what is chosen among the first."""
         self.put(len(chosen), self.values[:0])
         kept = self.values[: len(chosen)][chosen]
-        room = max(FEWEST, 2 * len(kept))
+        room = max(tuning.first_room, 2 * len(kept))
         self.values = np.empty((room, *kept.shape[1:]), kept.dtype)
         self.values[: len(kept)] = kept
 
@@ -53,7 +52,7 @@ class KeyState:
 
     def __init__(self, *first: Any, dtype: Any = np.int64) -> None:
         self._first = np.array(first, dtype).reshape(-1, 1)
-        self.values: Array = np.repeat(self._first, FEWEST, axis=1)
+        self.values: Array = np.repeat(self._first, tuning.first_room, axis=1)
         self._noted: list[tuple[Array, Array]] = []
 
     def reserve(self, keys: Array) -> None:

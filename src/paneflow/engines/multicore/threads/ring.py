@@ -18,12 +18,10 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from paneflow.compiling import compiled, held
+from paneflow.engines.multicore.tuning import tuning
 from paneflow.merging.atomics import add, observe
 
 Message = TypeVar("Message")
-
-SPINS = 2000
-"""Looks at the bell before a thread goes to sleep: some microseconds."""
 
 
 @held
@@ -71,7 +69,7 @@ class Bell:
 
     def wait(self, heard: int, awake: bool = True) -> None:
         """Return once it has been rung more often than it was heard; stays awake for a moment."""
-        if awake and _listen(self._rung, heard, SPINS):
+        if awake and _listen(self._rung, heard, tuning.spins):
             return
         self.waits += 1
         self.asleep = True

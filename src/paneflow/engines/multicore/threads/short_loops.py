@@ -16,12 +16,10 @@ import numpy as np
 
 from paneflow.aggregates.operator import Array
 from paneflow.compiling import compiled, held
+from paneflow.engines.multicore.tuning import tuning
 from paneflow.slicing.ordering import stable_order
 
-FEW = 1 << 14
-"""Steps of some nanoseconds that are not worth giving the lock up for."""
-
-_FIRST = np.arange(FEW)
+_FIRST = np.arange(2**14)
 
 
 class Loop:
@@ -38,7 +36,7 @@ class Loop:
         """Types of arguments for which both are compiled."""
 
     def __call__(self, steps: int, *arguments: Any) -> Any:
-        loop = self._long if steps > FEW else self._short
+        loop = self._long if steps > tuning.short_loop else self._short
         result = loop(*arguments)
         if len(loop.overloads) > self._known:
             # A stream that has just waited for one shall not wait for the other in the middle.
@@ -51,7 +49,7 @@ class Loop:
 
 def places(n: int) -> Array:
     """0, 1, ... up to n."""
-    return _FIRST[:n] if n <= FEW else np.arange(n)
+    return _FIRST[:n] if n <= len(_FIRST) else np.arange(n)
 
 
 def _numbers(column: Array) -> bool:
@@ -61,7 +59,7 @@ def _numbers(column: Array) -> bool:
 
 def taken(column: Array, which: Array) -> Array:
     """Some cells of a column, by their places."""
-    if len(which) > FEW or not _numbers(column):
+    if len(which) > tuning.short_loop or not _numbers(column):
         some: Array = column[which]
         return some
     out = np.empty(len(which), column.dtype)
@@ -78,7 +76,7 @@ def taken_across(table: Array, which: Array) -> Array:
 
 def marked(mask: Array) -> Array:
     """The places that are marked."""
-    if len(mask) > FEW:
+    if len(mask) > tuning.short_loop:
         return np.flatnonzero(mask)
     places = np.empty(len(mask), np.int64)
     return places[: _mark(mask, places)]
@@ -86,7 +84,7 @@ def marked(mask: Array) -> Array:
 
 def put(column: Array, target: Array, at: int) -> None:
     """Write a column into another, from a place on."""
-    if len(column) > FEW or not _numbers(column):
+    if len(column) > tuning.short_loop or not _numbers(column):
         target[at : at + len(column)] = column
     else:
         _put(column, target, at)
@@ -99,7 +97,7 @@ def put_across(table: Array, target: Array, at: int) -> None:
 
 def close_up(column: Array, kept: Array) -> None:
     """Move some cells of a column to its beginning; they are given in order, by their places."""
-    if len(kept) > FEW or not _numbers(column):
+    if len(kept) > tuning.short_loop or not _numbers(column):
         column[: len(kept)] = column[kept]
     else:
         _close_up(column, kept)
@@ -115,7 +113,7 @@ def concatenated(columns: Sequence[Array]) -> Array:
     if len(columns) == 1:
         return columns[0]
     total = sum(map(len, columns))
-    if total > FEW or not _numbers(columns[0]):
+    if total > tuning.short_loop or not _numbers(columns[0]):
         return np.concatenate(columns)
     out = np.empty(total, columns[0].dtype)
     at = 0
@@ -141,7 +139,7 @@ def order_of(values: Array) -> Array:
     >>> order_of(np.array([3, 1, 3, 2])).tolist()
     [1, 3, 0, 2]
     """
-    if len(values) > FEW:
+    if len(values) > tuning.short_loop:
         return np.argsort(values, kind="stable")
     order: Array = _order(values)
     return order
@@ -156,7 +154,7 @@ def order_across(table: Array) -> Array | None:
     [3, 1, 0, 2]
     """
     n = table.shape[1]
-    if n > FEW:
+    if n > tuning.short_loop:
         return stable_order(list(table), n)
     order = np.empty(n, np.int64)
     return order if _order_across(table, order) else None

@@ -23,13 +23,10 @@ from dataclasses import dataclass
 
 from paneflow.engines.multicore.contract import Pauses, Rows, UnitMetrics
 from paneflow.engines.multicore.threads.ring import Bell
+from paneflow.engines.multicore.tuning import tuning
 from paneflow.errors import PaneflowError
 
 NO_MESSAGE = sys.maxsize
-SHORT = 0.0015
-"""Seconds that a PU works on a message, up to which another thread may do it."""
-SELDOM = 7
-"""Of so many steps one is timed, while all are short."""
 
 COUNTED = (
     "tuples",
@@ -105,7 +102,7 @@ class Crew:
 
     def weigh(self) -> None:
         """See whether messages are short by now."""
-        self.lends = all(unit.spent < SHORT for unit in self.units)
+        self.lends = all(unit.spent < tuning.short_message for unit in self.units)
 
     @property
     def asleep(self) -> bool:
@@ -236,7 +233,8 @@ class Unit(ABC):
             if found:
                 if timed:
                     self.spent += (time.thread_time() - before - self.spent) / 4
-                self._untimed = (self._untimed + 1) % (SELDOM if self.crew.lends else 1)
+                timed_one_in = tuning.timed_one_in if self.crew.lends else 1
+                self._untimed = (self._untimed + 1) % timed_one_in
             return found
         except BaseException as error:
             # Not an error in what a message asks, but in the PU: nothing can be trusted any more.

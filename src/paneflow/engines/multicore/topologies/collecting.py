@@ -19,9 +19,7 @@ from paneflow.engines.multicore.topologies.parts.messages import Work
 from paneflow.engines.multicore.topologies.parts.question import Question, Span
 from paneflow.engines.multicore.topologies.parts.result_sets import Expiry, ResultSet
 from paneflow.engines.multicore.topologies.topology import under_way
-
-PAIRS = 1 << 15
-"""Pairs of event and window that are worked on at a time, so that they stay in the cache."""
+from paneflow.engines.multicore.tuning import tuning
 
 
 class CollectingUnit(Unit):
@@ -86,7 +84,7 @@ class Holder(CollectingUnit):
         super().__init__(crew, rank, pauses, question, workers)
         self.cells = [Cells(question, span.by_count) for span in question.spans]
         self._expiry = Expiry(question)
-        self._which, self._numbers = (np.empty(PAIRS, np.int64) for _ in range(2))
+        self._which, self._numbers = (np.empty(tuning.pairs, np.int64) for _ in range(2))
 
     def make_result_set(self, work: Work) -> None:
         """Create a new result set if necessary: asked of every event, by the rightmost alone."""

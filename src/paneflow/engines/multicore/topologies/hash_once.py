@@ -18,9 +18,7 @@ from paneflow.engines.multicore.contract import Batch
 from paneflow.engines.multicore.topologies.cycle import Cycle, CycleUnit, Round
 from paneflow.engines.multicore.topologies.handshake import owner
 from paneflow.engines.multicore.topologies.parts.messages import Work
-
-CARRIED = 1 << 15
-"""Responsibilities that one message carries at most: many windows make large messages."""
+from paneflow.engines.multicore.tuning import tuning
 
 
 class Responsibilities(NamedTuple):
@@ -75,7 +73,7 @@ class HashOnce(Cycle):
     unit: ClassVar[type[CycleUnit]] = HashOnceUnit
 
     def feed(self, batch: Batch) -> None:
-        most = max(1, CARRIED // sum(span.most for span in self._question.spans))
+        most = max(1, tuning.carried_pairs // sum(span.most for span in self._question.spans))
         for start in range(0, len(batch), most):
             super().feed(batch.between(start, min(start + most, len(batch))))
 

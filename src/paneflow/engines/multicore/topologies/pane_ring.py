@@ -36,7 +36,8 @@ from paneflow.engines.multicore.topologies.parts.messages import Work
 from paneflow.engines.multicore.topologies.parts.panes import Dealer, Panes, Share
 from paneflow.engines.multicore.topologies.parts.question import Question
 from paneflow.engines.multicore.topologies.parts.result_sets import Finished, ResultSet
-from paneflow.engines.multicore.topologies.topology import SPARE, Topology, under_way
+from paneflow.engines.multicore.topologies.topology import Topology, under_way
+from paneflow.engines.multicore.tuning import tuning
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,7 +187,7 @@ class PaneRingUnit(Holder):
             any(len(panes) for panes in expired.panes)
             or expired.work.events is None
             or self.question.by_count
-            or self._waiting == SPARE
+            or self._waiting == tuning.under_way
         ):
             self._waiting = 0
             self.sets.put(ResultSet(expired.work))

@@ -16,12 +16,11 @@ from paneflow.engines.multicore.threads.unit import Crew, Room
 from paneflow.engines.multicore.topologies.parts.cells import Cells
 from paneflow.engines.multicore.topologies.parts.messages import Arrivals, Work
 from paneflow.engines.multicore.topologies.parts.question import Question, refusal
+from paneflow.engines.multicore.tuning import tuning
 from paneflow.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from paneflow.query import Query
-
-SPARE = 64
 
 
 def under_way(workers: int) -> int:
@@ -30,7 +29,7 @@ def under_way(workers: int) -> int:
     In a ring a PU cannot work on a message until up to P - 1 others have followed it. So that they
     can, half of the messages under way must be more than that.
     """
-    return SPARE + 2 * workers
+    return tuning.under_way + 2 * workers
 
 
 class Topology(Crewed):

@@ -22,7 +22,8 @@ from paneflow.engines.multicore.contract import Batch, Pauses, Rows
 from paneflow.engines.multicore.one_worker.single import OpenStream
 from paneflow.engines.multicore.threads.ring import Ring
 from paneflow.engines.multicore.threads.unit import Crew, Unit
-from paneflow.engines.multicore.workers.farm import UNDER_WAY, Farm, Gathering, refused_window
+from paneflow.engines.multicore.tuning import tuning
+from paneflow.engines.multicore.workers.farm import Farm, Gathering, refused_window
 from paneflow.windows import Count, Duration, Punctuation, Sliding, Window, WindowClass
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ class ActiveWorker(Unit):
         gathering: Gathering,
     ) -> None:
         super().__init__(crew, rank, pauses)
-        self.inbox: Ring[Share] = Ring(UNDER_WAY, self.bell)
+        self.inbox: Ring[Share] = Ring(tuning.messages_ahead, self.bell)
         self._workers = workers
         self._gathering = gathering
         self._labels = {label: k for k, label in enumerate(sorted(query.windows))}

@@ -32,6 +32,7 @@ from paneflow.engines.multicore.stores.joined_batches import JoinedBatches
 from paneflow.engines.multicore.threads.ring import Ring
 from paneflow.engines.multicore.threads.unit import Crew, Unit
 from paneflow.engines.multicore.ticks import BEFORE_ALL
+from paneflow.engines.multicore.tuning import tuning
 from paneflow.engines.multicore.workers.farm import Farm, Gathering, refused_window
 from paneflow.engines.table import answer
 from paneflow.windows import tumbling
@@ -39,12 +40,6 @@ from paneflow.windows import tumbling
 if TYPE_CHECKING:
     from paneflow.query import Query
 
-PIECES = 4
-"""Descriptors for each worker that the windows of one step are cut into, if there are so many."""
-LEAST = 2000
-"""Events that a descriptor should hold, or handing it over costs more than the work."""
-MOST = 2_000_000
-"""Events that a descriptor may hold, unless one window has more."""
 ORDINAL, MOMENT = "\0window", "\0moment"
 
 
@@ -203,7 +198,8 @@ class Agnostic(Farm):
         """Windows in pieces of about as many events each."""
         before = np.append(0, np.cumsum(windows.hi - windows.lo))
         total = int(before[-1])
-        size = min(max(total // (PIECES * len(self._crew.units)), LEAST), MOST)
+        even = total // (tuning.descriptors_per_worker * len(self._crew.units))
+        size = min(max(even, tuning.least_described), tuning.most_described)
         marks = np.searchsorted(before, np.arange(size, total, size))
         edges = np.unique(np.concatenate([[0], marks, [len(windows)]])).tolist()
         return [windows.between(a, b) for a, b in itertools.pairwise(edges)]

@@ -20,14 +20,12 @@ from paneflow.engines.multicore.contract import Batch, Rows
 from paneflow.engines.multicore.threads.crewed import Crewed
 from paneflow.engines.multicore.threads.unit import Crew
 from paneflow.engines.multicore.ticks import BEFORE_ALL, END_OF_STREAM
+from paneflow.engines.multicore.tuning import tuning
 from paneflow.errors import UnsupportedError
 from paneflow.windows import Custom
 
 if TYPE_CHECKING:
     from paneflow.query import Query
-
-UNDER_WAY = 4
-"""Messages that workers may have before them."""
 
 
 @dataclass(eq=False)
@@ -131,7 +129,7 @@ class Farm(Crewed):
         while True:
             heard = self._crew.feeder.rung
             self._check_open()
-            if len(self._gathering) < UNDER_WAY:
+            if len(self._gathering) < tuning.messages_ahead:
                 return
             self._crew.feeder.wait(heard)
 

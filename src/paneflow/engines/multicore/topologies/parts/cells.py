@@ -27,8 +27,8 @@ from paneflow.engines.multicore.topologies.parts.contents import (
 )
 from paneflow.engines.multicore.topologies.parts.question import Inputs, Question
 from paneflow.engines.multicore.tracing import absorb_plainly, combine_plainly
+from paneflow.engines.multicore.tuning import tuning
 
-FEWEST = 64
 _NOWHERE = np.empty(0, np.int64)
 
 
@@ -43,8 +43,8 @@ class Cells:
         self._used = 0
         self.least = AFTER_ALL
         """The least number of an open cell."""
-        self._table = np.full(2 * FEWEST, -1, np.int32)
-        self._held = room_for(question, FEWEST)
+        self._table = np.full(2 * tuning.first_cells, -1, np.int32)
+        self._held = room_for(question, tuning.first_cells)
         self._start = [op.start() for op in question.operators]
         self._absorb = [kernel(op, "absorb_all", absorb_loop) for op in question.operators]
         self._combine = [kernel(op, "combine_all", combine_loop) for op in question.operators]
