@@ -87,7 +87,7 @@ def cause(error: BaseException | None) -> BaseException | None:
     ids=repr,
 )
 def test_what_does_not_fit_is_an_error(engine: str, given: Any, returns: pa.DataType) -> None:
-    with pytest.raises(pf.PaneflowError, match=r"apply\(.*gave .*does not fit into"):
+    with pytest.raises(pf.PaneflowError, match=r"apply\(.*returned .*does not fit into"):
         ENGINES[engine](asked(lambda x: given, "x", returns=returns))
 
 

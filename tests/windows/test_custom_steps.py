@@ -89,15 +89,15 @@ def adding(state: Any, t: int, v: int) -> Any:
 @pytest.mark.parametrize(
     ("step", "said"),
     [
-        (no_pair, "gave .*give a pair"),
+        (no_pair, "returned .*give a pair"),
         (no_mark, "the mark None"),
         (a_float_as_mark, "the mark 2.5"),
-        (an_unknown_mark, r"step\(\(0,\), 3, 0\) gave the mark 8"),
+        (an_unknown_mark, r"step\(\(0,\), 3, 0\) returned the mark 8"),
         (a_longer_state, r"the state \(0, 1\).*1 values"),
         (a_shorter_state, r"the state \(\)"),
-        (a_half, "changes its type.*gave 0.5"),
+        (a_half, "changes its type.*returned 0.5"),
         (dividing, r"step\(.*, 3, 0\) raised ZeroDivisionError"),
-        (adding, "gave 9223372036854775815, which does not fit"),
+        (adding, "returned 9223372036854775815, which does not fit"),
     ],
 )
 @pytest.mark.parametrize("engine", ENGINES)

@@ -47,7 +47,7 @@ def plain_value(value: Any) -> Any:
 def _message(what: str, wrong: Any, type_: pa.DataType, advice: str) -> str:
     shown = repr(wrong)
     shown = shown if len(shown) <= 200 else f"{shown[:200]}..."
-    return f"{what} gave {shown}, which does not fit into {type_}: {advice}"
+    return f"{what} returned {shown}, which does not fit into {type_}: {advice}"
 
 
 def _taken(result: Any, type_: pa.DataType) -> bool:

@@ -173,7 +173,7 @@ class Defined(Constant):
 
     def fitted(self, results: Sequence[Any], type_: pa.DataType) -> pa.Array:
         """What lower returned, in the type of the results; integers become floats if necessary."""
-        advice = "let lower give one type, or pass define(..., samples=[...]) that show all"
+        advice = "let lower return one type, or pass define(..., samples=[...]) that show all types"
         plain = [plain_value(result) for result in results]
         if type_ == pa.float64():
             plain = [_as_float(self, r) if isinstance(r, int) else r for r in plain]
@@ -189,7 +189,9 @@ def _as_float(aggregate: Defined, whole: int) -> float:
     try:
         return float(whole)
     except OverflowError as error:
-        raise InputError(f"{aggregate}: lower gave {whole}, which fits into no float") from error
+        raise InputError(
+            f"{aggregate}: lower returned {whole}, which does not fit into a float"
+        ) from error
 
 
 @functools.lru_cache(maxsize=256)

@@ -1,10 +1,10 @@
 """Turns an operator's plain Python functions and a loop written as text into a machine kernel.
 
 Every kernel becomes a small module of its own: the operator's functions and the loop around them,
-pasted into one text and named after the text's hash. Equal texts are compiled once per machine
-(`paneflow.compiling` keeps them), for built-in and user-defined operators alike. A
-function whose source cannot be had is compiled for this process only; an operator that is not
-to be compiled runs the same text as plain Python.
+put into one text and named after the hash of the text. Equal texts are compiled once per machine
+(`paneflow.compiling` keeps them), for built-in and user-defined operators alike. A function whose
+source is not available is compiled for this process only; an operator that is not to be compiled
+runs the same text as plain Python.
 """
 
 from __future__ import annotations

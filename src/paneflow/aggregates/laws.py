@@ -150,7 +150,7 @@ def _copied(partial: Any) -> Any:
     """A copy of a partial, to see whether combine changes its arguments."""
     try:
         return copy.deepcopy(partial)
-    except Exception:  # what cannot be copied is taken as it is
+    except Exception:  # what cannot be copied is used as it is
         return partial
 
 

@@ -62,7 +62,7 @@ def _combine(p: Partial, q: Partial) -> Partial:
 def _functions(
     of_y: Callable[..., Any], of_x: Callable[..., Any]
 ) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Lift and gather, for columns whose values are taken as two floats each in these ways."""
+    """Lift and gather, for columns whose values are split into two floats in the given ways."""
 
     def lift(y, x):  # type: ignore[no-untyped-def]
         (y0, y1), (x0, x1) = of_y(y), of_x(x)

@@ -111,7 +111,7 @@ class Applied(Ordered):
 
     def fitted(self, results: Sequence[Any]) -> pa.Array:
         """What the function returned, in the declared type."""
-        advice = "pass returns= the Arrow type of what it gives"
+        advice = "pass returns= the Arrow type of what it returns"
         return fitted(f"{self}: the function", results, self.returns, advice)
 
     @property

@@ -1,7 +1,7 @@
-"""Text by the gigabyte: Arrow's plain types hold 2 GiB of it in one array, the large ones all.
+"""Gigabytes of text: an array of a plain Arrow type holds 2 GiB, one of a large type any amount.
 
-Text is read and put together in large types where it needs them. Results have the type of their
-column, so there it comes in several chunks.
+Text is read and joined in large types where necessary. Results have the type of their column, so
+there the text is returned in several chunks.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from paneflow.errors import UnsupportedError
 
 MOST = 2**31 - 1
-"""Bytes of text that one array of a plain type holds."""
+"""The bytes of text that one array of a plain type can hold."""
 LARGE = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
 
 
@@ -31,7 +31,7 @@ def roomy(text: Any) -> Any:
 
 
 def taken(values: pa.Array, places: pa.Array) -> pa.Array:
-    """Values by their places, in a large type if together they need it.
+    """Values by their positions, in a large type if together they need it.
 
     >>> taken(pa.array(["a", "b"]), pa.array([1, 1, None])).to_pylist()
     ['b', 'b', None]
@@ -46,7 +46,7 @@ def taken(values: pa.Array, places: pa.Array) -> pa.Array:
 
 
 def joined(arrays: Sequence[pa.Array]) -> pa.Array:
-    """Arrays one behind the other, text in a large type if together they need it.
+    """Arrays one after the other, text in a large type if together they need it.
 
     >>> joined([pa.array(["a"]), pa.array(["b"], pa.large_string())]).type
     DataType(large_string)
@@ -57,7 +57,7 @@ def joined(arrays: Sequence[pa.Array]) -> pa.Array:
 
 
 def in_type(array: Any, type_: pa.DataType) -> Any:
-    """An array in a type, in chunks if one array of it cannot hold all of the text.
+    """An array in a given type, in chunks if one array cannot hold all of the text.
 
     >>> in_type(pa.array(["a"], pa.large_string()), pa.string()).type
     DataType(string)
@@ -70,7 +70,7 @@ def in_type(array: Any, type_: pa.DataType) -> Any:
 
 
 def _large(type_: pa.DataType) -> pa.DataType:
-    """The type that holds any amount of the same text; other types as they are."""
+    """The type that holds any amount of the same text; other types stay as they are."""
     if pa.types.is_list(type_):
         return pa.list_(_large(type_.value_type))
     return LARGE.get(type_, type_)
@@ -89,7 +89,7 @@ def _pieces(array: pa.Array, type_: pa.DataType) -> list[pa.Array]:
 
 
 def _apart(piece: pa.Array, type_: pa.DataType) -> pa.Array:
-    """A piece of an array in a plain type. A cast would mind where it lies in the whole."""
+    """A piece of an array in a plain type. A cast would depend on where the piece lies."""
     if type_ not in LARGE:
         return piece.take(pa.array(np.arange(len(piece)))).cast(type_)
     _, places, text = piece.buffers()

@@ -1,8 +1,8 @@
 """A user's aggregate over columns of given kinds: its types, its operator, and what is compiled.
 
-Types are those that Numba infers; that the compiled functions do what they do in Python is checked
-on samples. Otherwise the functions run as Python, over Python's own objects, and only the type of
-the results is taken from samples: a result that does not fit into it later is an error.
+Types are those that Numba infers; samples are used to check that the compiled functions do what
+they do in Python. If they do not, the functions run as Python, over Python objects, and only the
+type of the results is inferred from samples: a later result that does not fit is an error.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from paneflow.aggregates.values import Kind
 from paneflow.errors import QueryError
 
 _numbers = itertools.count()
-"""Tell operators apart: those of one aggregate over columns of the same kinds are one."""
+"""Numbers that tell operators apart: an aggregate has one operator per kinds of columns."""
 
 
 @dataclass(frozen=True)
 class Functions:
-    """What a user has given, each in its role."""
+    """The functions that a user has given, each in its role."""
 
     title: str
     columns: tuple[str, ...]
@@ -61,13 +61,13 @@ class Typed:
     operator: Operator
     result: pa.DataType
     lowered: Dtype | None
-    """The type of numbers that the compiled lower gives; None: lower runs as Python."""
+    """The type of numbers that the compiled lower returns; None: lower runs as Python."""
     slow: tuple[str, ...]
-    """What runs as Python that one would expect to be compiled, and why."""
+    """What runs as Python although it should be compiled, and why."""
 
 
 def typed(user: Functions, kinds: tuple[Kind, ...]) -> Typed | Failure:
-    """Decide; the last failure if the functions take no sample of such columns."""
+    """Decide; returns the last failure if the functions accept no sample of such columns."""
     try:
         return _decided(user, kinds)
     except _NoneTaken as none:
@@ -159,7 +159,7 @@ def _check_partials(
     tried: Tried,
     dtypes: tuple[Dtype, ...],
 ) -> None:
-    """Raise if compiled functions do not give what they give in Python on samples."""
+    """Raise if compiled functions do not return what they return in Python on samples."""
 
     def partial(given: Any) -> Any:
         cells = tried.cells(given, dtypes)
@@ -209,7 +209,7 @@ def _with_lower(
 
 
 def lower_all(made: Typed, lower: Role, n: Array, parts: Partials) -> tuple[Array, Array]:
-    """The results of many windows by the compiled lower, and which of them there are."""
+    """The results of many windows by the compiled lower, and which of them are valid."""
     assert made.lowered is not None
     out, valid = np.zeros(len(n), made.lowered), np.zeros(len(n), np.bool_)
     _lowering(made, lower)(n, *parts, out, valid)
@@ -239,7 +239,7 @@ def _lower_loop(shape: Shape) -> str:
 def _result_of_samples(
     user: Functions, tried: Tried, dtypes: tuple[Dtype, ...] | None
 ) -> pa.DataType:
-    """The Arrow type that holds whatever lower gives for samples."""
+    """The Arrow type that holds whatever lower returns for samples."""
     results = [result for _, result in tried.results(user.lower.function, dtypes)]
     if not results:
         failure = attempt(user.lower.function, tried.partials[0])
@@ -254,8 +254,8 @@ def _result_of_samples(
         return pa.array(results).type
     except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
         raise QueryError(
-            f"{user.title}: lower gives results of no one Arrow type, such as {results[0]!r} and "
-            f"{results[-1]!r}: {error}; let it give one type"
+            f"{user.title}: lower returns results without a common Arrow type, such as "
+            f"{results[0]!r} and {results[-1]!r}: {error}; let it return one type"
         ) from error
 
 
@@ -267,7 +267,7 @@ def _differs(what: str, tried: Tried, k: int, found: Any, expected: Any) -> Unch
 
 
 def _gist(error: Exception) -> str:
-    """The line of a compiler's message that tells most."""
+    """The most informative line of a compiler's message."""
     if isinstance(error, Unchecked):
         return str(error)
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]

@@ -1,8 +1,8 @@
-"""The kinds of values aggregates can work on, and how a column of each is held in arrays.
+"""The kinds of values that aggregates work on, and how a column of each kind is held in arrays.
 
 Kernels see only `int64` and `float64` arrays. Integers, booleans and times are held as `int64`,
-floats as `float64`, and text as the rank of each value among the column's distinct values, so
-that comparing ranks is comparing texts.
+floats as `float64`, and text as the rank of each value among the column's distinct values, so that
+comparing ranks is comparing texts.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from paneflow.errors import InputError
 
 
 class Kind(Enum):
-    """What a column holds, as far as aggregates care."""
+    """What a column holds, as far as aggregates are concerned."""
 
     INTEGER = "integer"
     FLOAT = "float"
@@ -39,7 +39,7 @@ def kind_of(type_: pa.DataType, column: str) -> Kind:
         return kind_of(type_.value_type, column)
     if pa.types.is_integer(type_):
         return Kind.INTEGER
-    # A column of nothing but nulls says nothing about what it would hold.
+    # A column of nulls alone does not say what it would hold.
     if pa.types.is_floating(type_) or pa.types.is_null(type_):
         return Kind.FLOAT
     if pa.types.is_boolean(type_):
@@ -62,14 +62,14 @@ def kind_of(type_: pa.DataType, column: str) -> Kind:
 
 
 def plain_type(type_: pa.DataType) -> pa.DataType:
-    """The type in which values of a column come out: dictionaries are decoded."""
+    """The type in which values of a column are returned: dictionaries are decoded."""
     if pa.types.is_null(type_):
         return pa.float64()
     return type_.value_type if pa.types.is_dictionary(type_) else type_
 
 
 def sortable_type(type_: pa.DataType) -> pa.DataType:
-    """A type of the same values that Arrow can sort."""
+    """A type for the same values that Arrow can sort."""
     if pa.types.is_string_view(type_):
         return pa.large_string()
     return pa.large_binary() if pa.types.is_binary_view(type_) else type_

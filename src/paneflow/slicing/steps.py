@@ -78,7 +78,7 @@ def run_steps(
             failure = error
         else:
             as_python()
-            raise InputError(f"{window}: step gave a state or a mark that does not fit")
+            raise InputError(f"{window}: step returned a state or a mark that does not fit")
         if failure is not None:
             as_python()
             raise InputError(

@@ -1,6 +1,6 @@
 """Frames of polars, eager and lazy. Categoricals and enums come back as such.
 
-polars is imported only when a frame is at hand, and then it is already loaded.
+polars is imported only when there is a frame of it, which means that it is already loaded.
 """
 
 from __future__ import annotations

@@ -121,8 +121,8 @@ class Custom(Window):
             >>> Single().checked_step((0,), 17)
             Traceback (most recent call last):
             ...
-            paneflow.errors.InputError: Single(): step((0,), 17) gave the mark 'open': give a sum \
-of KEEP, CLOSE_BEFORE, OPEN and CLOSE_AFTER
+            paneflow.errors.InputError: Single(): step((0,), 17) returned the mark 'open': give a \
+sum of KEEP, CLOSE_BEFORE, OPEN and CLOSE_AFTER
         """
         plain = tuple(getattr(cell, "item", lambda c=cell: c)() for cell in state)
         call = f"{self}: step({', '.join(map(repr, (plain, t, *values)))})"
@@ -133,16 +133,16 @@ of KEEP, CLOSE_BEFORE, OPEN and CLOSE_AFTER
         except Exception as error:
             raise InputError(f"{call} raised {type(error).__name__}: {error}") from error
         if not isinstance(given, tuple) or len(given) != 2:
-            raise InputError(f"{call} gave {given!r}: give a pair, the next state and a mark")
+            raise InputError(f"{call} returned {given!r}: give a pair, the next state and a mark")
         after, mark = given
         if not isinstance(after, tuple) or len(after) != len(self.initial):
             raise InputError(
-                f"{call} gave the state {after!r}: give a tuple of {len(self.initial)} values, "
+                f"{call} returned the state {after!r}: give a tuple of {len(self.initial)} values, "
                 f"as `initial` is {self.initial!r}"
             )
         if not hasattr(mark, "__index__") or not 0 <= mark.__index__() <= 7:
             raise InputError(
-                f"{call} gave the mark {mark!r}: give a sum of KEEP, CLOSE_BEFORE, OPEN and "
+                f"{call} returned the mark {mark!r}: give a sum of KEEP, CLOSE_BEFORE, OPEN and "
                 f"CLOSE_AFTER"
             )
         return tuple(map(self._fitted, self.initial, after)), mark.__index__()
@@ -158,8 +158,9 @@ of KEEP, CLOSE_BEFORE, OPEN and CLOSE_AFTER
             if fits and limits[0] <= value <= limits[1]:
                 return type(first)(value)
         raise InputError(
-            f"the state of {self} changes its type: `initial` is {self.initial!r}, and step gave "
-            f"{cell!r}, which does not fit; give a float in `initial` where step gives floats"
+            f"the state of {self} changes its type: `initial` is {self.initial!r}, and step "
+            f"returned {cell!r}, which does not fit; give a float in `initial` where step returns "
+            f"floats"
         )
 
     def extent(self, seq: Ticks, first_t: Ticks, last_t: Ticks) -> tuple[Ticks, Ticks]:
