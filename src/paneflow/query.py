@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from paneflow._faces import named_texts, shortened, table_html
+from paneflow._display import named_texts, shortened, table_html
 from paneflow.aggregates.aggregate import Aggregate
 from paneflow.engines import table as table_engine
 from paneflow.engines.live.stream_options import StreamOptions

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from paneflow._faces import Call, code_html
+from paneflow._display import Call, code_html
 from paneflow.aggregates.laws import Laws
 from paneflow.aggregates.operator import Array, Operator, Partials
 from paneflow.aggregates.values import Kind, kind_of

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from paneflow._faces import Call
+from paneflow._display import Call
 from paneflow.aggregates._identity import digest_of
 from paneflow.aggregates._results import fitted, plain_value
 from paneflow.aggregates._roles import Role

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from paneflow._faces import Call, Word
+from paneflow._display import Call, Word
 from paneflow.aggregates._checks import whole_number
 from paneflow.aggregates.aggregate import Multiset, Types
 from paneflow.aggregates.values import Kind, plain_type

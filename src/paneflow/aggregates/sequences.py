@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from paneflow._faces import Call, Word
+from paneflow._display import Call, Word
 from paneflow.aggregates._results import fitted
 from paneflow.aggregates.aggregate import Lowered, Ordered, Types
 from paneflow.aggregates.operator import Array

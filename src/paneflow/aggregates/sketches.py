@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from paneflow._faces import Call
+from paneflow._display import Call
 from paneflow.aggregates import _bloom, _datasketches
 from paneflow.aggregates._checks import whole_number
 from paneflow.aggregates.aggregate import Constant, Kinds, Lowered, Merged, Types

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from paneflow._faces import counted, table_html
+from paneflow._display import counted, table_html
 from paneflow.aggregates.aggregate import Aggregate, Constant, Multiset
 from paneflow.aggregates.defined import Defined
 from paneflow.aggregates.operator import Operator, share

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from paneflow._faces import named_texts, shortened, table_html
+from paneflow._display import named_texts, shortened, table_html
 from paneflow.errors import InputError
 
 if TYPE_CHECKING:

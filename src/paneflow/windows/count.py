@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from paneflow._faces import Call
+from paneflow._display import Call
 from paneflow.windows._checks import flag, settle, whole_number
 from paneflow.windows.window import Ticks, Window, WindowClass
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from paneflow._faces import bare
+from paneflow._display import bare
 from paneflow.errors import InputError, PaneflowError, QueryError
 from paneflow.windows._checks import flag
 from paneflow.windows.window import Ticks, Window, WindowClass

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from paneflow._faces import Call
+from paneflow._display import Call
 from paneflow.errors import QueryError
 from paneflow.windows._checks import column_name, flag, settle
 from paneflow.windows.duration import Duration, DurationLike, duration

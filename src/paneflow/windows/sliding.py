@@ -6,7 +6,7 @@ import builtins
 from dataclasses import dataclass
 from typing import ClassVar
 
-from paneflow._faces import Call
+from paneflow._display import Call
 from paneflow.windows._checks import settle
 from paneflow.windows.duration import Duration, DurationLike, duration, offset_from_epoch
 from paneflow.windows.window import Ticks, Window, WindowClass

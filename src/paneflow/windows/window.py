@@ -19,7 +19,7 @@ from typing import ClassVar, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from paneflow._faces import Call, bare, code_html
+from paneflow._display import Call, bare, code_html
 from paneflow.windows.duration import Duration
 
 Ticks = TypeVar("Ticks", int, npt.NDArray[np.int64])

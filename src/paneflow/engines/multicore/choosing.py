@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from paneflow._faces import counted, table_html
+from paneflow._display import counted, table_html
 from paneflow.aggregates.aggregate import Kinds
 from paneflow.engines.multicore.contract import Strategy
 from paneflow.engines.multicore.one_worker.single import Single

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from paneflow._faces import table_html
+from paneflow._display import table_html
 from paneflow.aggregates.values import kind_of
 from paneflow.engines.live.stream_options import StreamOptions
 from paneflow.engines.multicore.choosing import StreamPlan, choose, without_partial

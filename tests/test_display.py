@@ -192,7 +192,7 @@ SHOWN = {
 
 
 @pytest.mark.parametrize("shown", SHOWN.values(), ids=SHOWN)
-def test_faces_are_small_escaped_and_without_data(shown: Any) -> None:
+def test_display_are_small_escaped_and_without_data(shown: Any) -> None:
     line, html = repr(shown), shown._repr_html_()
     assert "\n" not in line
     assert len(line) < 1000

@@ -1,6 +1,6 @@
 """How paneflow's objects show themselves: in one line, and as small HTML for notebooks.
 
-What they show are names: columns, labels, parameters. They never show a user's data, and they cut
+They show names: columns, labels, parameters. They never show a user's data, and they cut
 long lists short.
 """
 
