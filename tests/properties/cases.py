@@ -11,6 +11,7 @@ import math
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -66,24 +67,29 @@ def spread(values: Any) -> float:
 
 
 def numeric(r: random.Random) -> str:
-    return r.choice(["i", "f", "x"])
+    return r.choice(["i", "f", "x", "price"])
+
+
+def added(r: random.Random) -> str:
+    """What can be added up."""
+    return r.choice(["i", "f", "x", "price", "b"])
 
 
 def anything(r: random.Random) -> str:
-    return r.choice(["i", "f", "s", "b", "day", "x"])
+    return r.choice(["i", "f", "s", "b", "day", "x", "price"])
 
 
 AGGREGATES: dict[str, Callable[[random.Random], A.Aggregate]] = {
     "count": lambda r: A.count(r.choice([None, anything(r)])),
-    "sum": lambda r: A.sum(numeric(r)),
-    "exact_sum": lambda r: A.sum(numeric(r), exact=True),
+    "sum": lambda r: A.sum(added(r)),
+    "exact_sum": lambda r: A.sum(added(r), exact=True),
     "min": lambda r: A.min(anything(r)),
     "max": lambda r: A.max(anything(r)),
-    "mean": lambda r: A.mean(numeric(r)),
-    "var": lambda r: A.var(numeric(r)),
-    "std": lambda r: A.std(numeric(r)),
-    "var_pop": lambda r: A.var_pop(numeric(r)),
-    "std_pop": lambda r: A.std_pop(numeric(r)),
+    "mean": lambda r: A.mean(added(r)),
+    "var": lambda r: A.var(added(r)),
+    "std": lambda r: A.std(added(r)),
+    "var_pop": lambda r: A.var_pop(added(r)),
+    "std_pop": lambda r: A.std_pop(added(r)),
     "geometric_mean": lambda r: A.geometric_mean(numeric(r)),
     "product": lambda r: A.product(numeric(r)),
     "first": lambda r: A.first(anything(r)),
@@ -178,6 +184,10 @@ def draw_table(r: random.Random, n: int, stamped: bool) -> pa.Table:
         "b": pa.array([perhaps(r, nulls, r.random() < 0.3) for _ in range(n)], pa.bool_()),
         "day": pa.array([perhaps(r, nulls, r.randint(0, 5)) for _ in range(n)], pa.int32()).cast(
             pa.date32()
+        ),
+        "price": pa.array(
+            [perhaps(r, nulls, Decimal(r.randint(-999, 999)) / 100) for _ in range(n)],
+            r.choice([pa.decimal128(5, 2), pa.decimal128(38, 10)]),
         ),
         "grows": pa.array([t / 2 for t in times] if r.random() < 0.5 else times, pa.float64()),
     }

@@ -20,7 +20,7 @@ import pyarrow as pa
 from paneflow._display import Call, code_html
 from paneflow.aggregates.laws import Laws
 from paneflow.aggregates.operator import Array, Operator, Partials
-from paneflow.aggregates.values import Kind, kind_of
+from paneflow.aggregates.values import EVERY, Kind, kind_of
 from paneflow.errors import InputError, QueryError
 from paneflow.names import is_name
 
@@ -52,7 +52,7 @@ class Aggregate(ABC):
 
     name: ClassVar[str] = ""
     laws: ClassVar[Laws] = Laws()
-    accepts: ClassVar[tuple[Kind, ...]] = tuple(Kind)
+    accepts: ClassVar[tuple[Kind, ...]] = EVERY
     #: The column whose values the result holds, in the column's type; None: another type.
     result_column: ClassVar[int | None] = None
     #: The result of a window without a counted event, instead of null.
@@ -98,11 +98,12 @@ class Aggregate(ABC):
         """
         for column in self.columns:
             kind = kind_of(types[column], column)
-            if kind not in self.accepts:
+            if kind.family not in self.accepts:
                 expected = " or ".join(k.value for k in self.accepts)
+                way = "cast it to float64" if kind.family is Kind.DECIMAL else "cast it"
                 raise InputError(
                     f"{self} needs a column of kind {expected}, but {column!r} has type "
-                    f"{types[column]}: cast it, or choose another aggregate"
+                    f"{types[column]}: {way}, or choose another aggregate"
                 )
 
     def _call(self) -> Call:

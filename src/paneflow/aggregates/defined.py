@@ -26,7 +26,7 @@ from paneflow.aggregates.aggregate import Constant, Kinds, Lowered, Merged, Type
 from paneflow.aggregates.laws import Laws, check_laws
 from paneflow.aggregates.operator import Array, Operator
 from paneflow.aggregates.typed import Functions, Typed, lower_all, typed
-from paneflow.aggregates.values import Kind, kind_of
+from paneflow.aggregates.values import SIMPLE, Kind, kind_of
 from paneflow.errors import InputError, PaneflowError, QueryError, UnsupportedError
 from paneflow.names import is_name
 
@@ -110,6 +110,7 @@ class Defined(Constant):
     definition: Definition = None  # type: ignore[assignment]
 
     name: ClassVar[str] = "define"
+    accepts: ClassVar[tuple[Kind, ...]] = SIMPLE
 
     @property
     def laws(self) -> Laws:  # type: ignore[override]

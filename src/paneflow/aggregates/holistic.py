@@ -38,7 +38,7 @@ class Quantiles(Multiset):
     qs: tuple[float, ...] = (0.5,)
 
     name: ClassVar[str] = "quantiles"
-    accepts: ClassVar[tuple[Kind, ...]] = (Kind.INTEGER, Kind.FLOAT)
+    accepts: ClassVar[tuple[Kind, ...]] = (Kind.INTEGER, Kind.FLOAT, Kind.DECIMAL)
     single: ClassVar[bool] = False
 
     def result_type(self, types: Types) -> pa.DataType:

@@ -20,7 +20,7 @@ from paneflow.aggregates._results import fitted
 from paneflow.aggregates.aggregate import Lowered, Ordered, Types
 from paneflow.aggregates.operator import Array
 from paneflow.aggregates.texts import taken
-from paneflow.aggregates.values import Kind, plain_type
+from paneflow.aggregates.values import SIMPLE, Kind, plain_type
 from paneflow.errors import InputError, PaneflowError, QueryError
 from paneflow.names import is_name
 
@@ -80,6 +80,7 @@ class Applied(Ordered):
     returns: pa.DataType = pa.float64()
 
     name: ClassVar[str] = "apply"
+    accepts: ClassVar[tuple[Kind, ...]] = SIMPLE
 
     def result_type(self, types: Types) -> pa.DataType:
         return self.returns

@@ -1,7 +1,7 @@
 """Variance and standard deviation, of a sample or of a population.
 
-Floats keep a mean and the squared deviations from it (`_deviation.py`); integers keep exact sums
-(`_whole_deviation.py`), which give their sum and mean as well.
+Floats keep a mean and the squared deviations from it (`_deviation.py`); integers, booleans and
+decimals keep exact sums (`_whole_deviation.py`), which give their sum and mean as well.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ import pyarrow as pa
 
 from paneflow.aggregates import _deviation, _whole_deviation
 from paneflow.aggregates.aggregate import Constant, Kinds, Lowered, Merged, Types
+from paneflow.aggregates.decimals import power_of_ten
 from paneflow.aggregates.operator import Array, Component, Input, Operator
+from paneflow.aggregates.sums import ADDED
 from paneflow.aggregates.values import Kind
 
 
@@ -53,7 +55,7 @@ def whole_deviation(column: str) -> Operator:
 class Spread(Constant):
     """Variance and standard deviation."""
 
-    accepts: ClassVar[tuple[Kind, ...]] = (Kind.INTEGER, Kind.FLOAT)
+    accepts: ClassVar[tuple[Kind, ...]] = ADDED
     form: ClassVar[int] = 2
     taken: ClassVar[int] = 1
     root: ClassVar[bool] = False
@@ -63,15 +65,17 @@ class Spread(Constant):
 
     def operators(self, kinds: Kinds) -> tuple[Operator, ...]:
         (column,) = self.columns
-        return ((whole_deviation if kinds[column] is Kind.INTEGER else deviation)(column),)
+        return ((whole_deviation if kinds[column].whole else deviation)(column),)
 
     def lower(self, n: Array, merged: Merged, kinds: Kinds) -> Lowered:
         (parts,) = merged
         valid = n > self.taken
         divisor = np.maximum(n - self.taken, 1).astype(np.float64)
-        if kinds[self.columns[0]] is Kind.INTEGER:
+        kind = kinds[self.columns[0]]
+        if kind.whole:
             spread = _whole_deviation.spreads(n, *parts) / (np.maximum(n, 1) * divisor)
-            return (np.sqrt(spread) if self.root else spread), valid
+            unit = power_of_ten(kind.scale)
+            return (np.sqrt(spread) / unit if self.root else spread / unit / unit), valid
         *_, squares, scale = parts
         spread = squares / divisor
         with np.errstate(over="ignore", under="ignore"):

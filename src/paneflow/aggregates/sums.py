@@ -1,7 +1,8 @@
 """Aggregates built on sums: sum, mean, product, geometric mean.
 
 Integer sums are exact: a partial holds two 64-bit limbs, so no intermediate sum can overflow,
-and only a window whose true sum leaves int64 is an error.
+and only a window whose true sum leaves int64 is an error. Booleans are added up as 0 and 1, and
+decimals as the integers of their digits.
 """
 
 from __future__ import annotations
@@ -13,14 +14,15 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from paneflow.aggregates import _exact_sum
+from paneflow.aggregates import _exact_sum, decimals
 from paneflow.aggregates.aggregate import Constant, Kinds, Lowered, Merged, Types
 from paneflow.aggregates.laws import Laws
 from paneflow.aggregates.operator import Array, Component, Input, Operator
-from paneflow.aggregates.values import Kind, plain_type
+from paneflow.aggregates.values import Kind, kind_of, plain_type
 from paneflow.errors import InputError, QueryError
 
-NUMERIC = (Kind.INTEGER, Kind.FLOAT)
+NUMERIC = (Kind.INTEGER, Kind.FLOAT, Kind.DECIMAL)
+ADDED = (*NUMERIC, Kind.BOOLEAN)
 
 
 def _itself(x):  # type: ignore[no-untyped-def]
@@ -109,21 +111,27 @@ class Sum(Constant):
 
     name: ClassVar[str] = "sum"
     laws: ClassVar[Laws] = Laws(invertible=True)
-    accepts: ClassVar[tuple[Kind, ...]] = NUMERIC
+    accepts: ClassVar[tuple[Kind, ...]] = ADDED
 
     def result_type(self, types: Types) -> pa.DataType:
-        given = plain_type(types[self.columns[0]])
-        return pa.int64() if pa.types.is_integer(given) else pa.float64()
+        (column,) = self.columns
+        given = plain_type(types[column])
+        if pa.types.is_decimal(given):
+            return decimals.sum_type(given.scale)
+        return pa.int64() if kind_of(given, column).whole else pa.float64()
 
     def operators(self, kinds: Kinds) -> tuple[Operator, ...]:
         (column,) = self.columns
-        if kinds[column] is Kind.INTEGER:
+        if kinds[column].whole:
             return (integer_sum(column),)
         return (exact_float_sum(column) if self.exact else float_sum(column),)
 
     def lower(self, n: Array, merged: Merged, kinds: Kinds) -> Lowered:
         (parts,) = merged
-        if kinds[self.columns[0]] is Kind.INTEGER:
+        kind = kinds[self.columns[0]]
+        if kind.family is Kind.DECIMAL:
+            return decimals.from_limbs(parts, decimals.sum_type(kind.scale), n > 0), None
+        if kind.whole:
             sums, fits = whole_sums(*parts)
             if not fits.all():
                 at = int(np.argmin(fits))
@@ -139,25 +147,28 @@ class Sum(Constant):
 class Mean(Constant):
     name: ClassVar[str] = "mean"
     laws: ClassVar[Laws] = Laws(invertible=True)
-    accepts: ClassVar[tuple[Kind, ...]] = NUMERIC
+    accepts: ClassVar[tuple[Kind, ...]] = ADDED
 
     def result_type(self, types: Types) -> pa.DataType:
         return pa.float64()
 
     def operators(self, kinds: Kinds) -> tuple[Operator, ...]:
         (column,) = self.columns
-        return (integer_sum(column) if kinds[column] is Kind.INTEGER else float_sum(column),)
+        return (integer_sum(column) if kinds[column].whole else float_sum(column),)
 
     def lower(self, n: Array, merged: Merged, kinds: Kinds) -> Lowered:
         (parts,) = merged
         counted = n > 0
-        if kinds[self.columns[0]] is Kind.INTEGER:
+        kind = kinds[self.columns[0]]
+        if kind.whole:
             sums, fits = whole_sums(*parts)
             totals = sums.astype(np.float64)
             for at in np.flatnonzero(~fits):
                 totals[at] = float(big_sum(parts[0][at], parts[1][at]))
         else:
             totals = parts[0]
+        if kind.scale:
+            return totals / (np.maximum(n, 1) * decimals.power_of_ten(kind.scale)), counted
         return totals / np.maximum(n, 1), counted
 
 
@@ -196,7 +207,9 @@ class GeometricMean(Constant):
 
 
 def sum(column: str, exact: bool = False) -> Sum:
-    """The sum: exact int64 for integers, float64 for floats.
+    """The sum: exact int64 for integers, float64 for floats, how many are true of booleans.
+
+    The sum of decimals is exact, a decimal of 38 digits.
 
     Args:
         column: A column of numbers. An integer sum that does not fit into int64 is an error.
@@ -219,7 +232,7 @@ def sum(column: str, exact: bool = False) -> Sum:
 
 
 def mean(column: str) -> Mean:
-    """The arithmetic mean, in float64.
+    """The arithmetic mean, in float64; of booleans the share that is true.
 
     Args:
         column: A column of numbers.

@@ -1,31 +1,74 @@
 """The kinds of values that aggregates work on, and how a column of each kind is held in arrays.
 
 Kernels see only `int64` and `float64` arrays. Integers, booleans and times are held as `int64`,
-floats as `float64`, and text as the rank of each value among the column's distinct values, so that
-comparing ranks is comparing texts.
+decimals as the integers that they are without their point (`decimals.py`), floats as `float64`, and
+text as the rank of each value among the column's distinct values, so that comparing ranks is
+comparing texts.
 """
 
 from __future__ import annotations
 
-from enum import Enum
+import functools
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
 from paneflow.errors import InputError
 
 
-class Kind(Enum):
-    """What a column holds, as far as aggregates are concerned."""
+@dataclass(frozen=True)
+class Kind:
+    """What a column holds, as far as aggregates are concerned.
 
-    INTEGER = "integer"
-    FLOAT = "float"
-    BOOLEAN = "boolean"
-    TEXT = "text"
-    TEMPORAL = "temporal"
+    There is one object for each kind, also in another process, so that `is` compares kinds.
+    """
+
+    value: str
+    scale: int
+    """Of decimals: how many digits stand behind the point."""
+
+    INTEGER: ClassVar[Kind]
+    FLOAT: ClassVar[Kind]
+    BOOLEAN: ClassVar[Kind]
+    TEXT: ClassVar[Kind]
+    TEMPORAL: ClassVar[Kind]
+    DECIMAL: ClassVar[Kind]
+    """Decimals of any scale, where it does not matter which."""
+
+    @property
+    def family(self) -> Kind:
+        """The kind without its scale."""
+        return kind(self.value, 0)
 
     @property
     def numeric(self) -> bool:
         return self in (Kind.INTEGER, Kind.FLOAT)
+
+    @property
+    def whole(self) -> bool:
+        """Whether values are held as integers that can be added up."""
+        return self.family in (Kind.INTEGER, Kind.BOOLEAN, Kind.DECIMAL)
+
+    def __reduce__(self) -> Any:
+        return kind, (self.value, self.scale)
+
+
+@functools.cache
+def kind(value: str, scale: int) -> Kind:
+    """The one object that stands for a kind."""
+    return Kind(value, scale)
+
+
+Kind.INTEGER = kind("integer", 0)
+Kind.FLOAT = kind("float", 0)
+Kind.BOOLEAN = kind("boolean", 0)
+Kind.TEXT = kind("text", 0)
+Kind.TEMPORAL = kind("temporal", 0)
+Kind.DECIMAL = kind("decimal", 0)
+
+SIMPLE = (Kind.INTEGER, Kind.FLOAT, Kind.BOOLEAN, Kind.TEXT, Kind.TEMPORAL)
+EVERY = (*SIMPLE, Kind.DECIMAL)
 
 
 def kind_of(type_: pa.DataType, column: str) -> Kind:
@@ -33,7 +76,9 @@ def kind_of(type_: pa.DataType, column: str) -> Kind:
 
     >>> import pyarrow as pa
     >>> kind_of(pa.int32(), "load")
-    <Kind.INTEGER: 'integer'>
+    Kind(value='integer', scale=0)
+    >>> kind_of(pa.decimal128(12, 2), "price")
+    Kind(value='decimal', scale=2)
     """
     if pa.types.is_dictionary(type_):
         return kind_of(type_.value_type, column)
@@ -55,9 +100,11 @@ def kind_of(type_: pa.DataType, column: str) -> Kind:
         return Kind.TEXT
     if pa.types.is_temporal(type_) and not pa.types.is_interval(type_):
         return Kind.TEMPORAL
+    if pa.types.is_decimal(type_):
+        return kind("decimal", type_.scale)
     raise InputError(
         f"column {column!r} has type {type_}, which aggregates cannot read; expected integers, "
-        f"floats, booleans, text or times: cast the column first"
+        f"floats, decimals, booleans, text or times: cast the column first"
     )
 
 

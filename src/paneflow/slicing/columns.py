@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paneflow.aggregates import _hashing
+from paneflow.aggregates import _hashing, decimals
 from paneflow.aggregates.operator import Array
 from paneflow.aggregates.texts import roomy, taken
 from paneflow.aggregates.values import Kind, kind_of, plain_type, sortable_type
@@ -49,6 +49,8 @@ class Column:
             return pa.array(values, mask=mask).cast(held).view(self.type)
         if self.kind is Kind.BOOLEAN:
             return pa.array(values != 0, mask=mask)
+        if self.kind.family is Kind.DECIMAL:
+            return decimals.from_digits(values, self.type, valid)
         return pa.array(values, mask=mask).cast(self.type)
 
     @functools.cached_property
@@ -91,9 +93,13 @@ class Column:
             return self.hashes
         if form == "object":
             return self.objects
-        if form == "float":
-            return self.values.astype(np.float64, copy=False)
-        return self.values
+        return self.reals(self.values) if form == "float" else self.values
+
+    def reals(self, values: Array) -> Array:
+        """Held values as float64."""
+        if self.kind.family is Kind.DECIMAL:
+            return decimals.as_floats(values, self.kind.scale)
+        return values.astype(np.float64, copy=False)
 
 
 def read_column(table: pa.Table, name: str) -> Column:
@@ -128,7 +134,10 @@ class Reader:
         if self.kind is Kind.TEXT:
             values, texts = _ranks(array)
             return Column(self._name, self._type, self.kind, values, valid, texts)
-        values = _numbers(array, self.kind, self._name)
+        if self.kind.family is Kind.DECIMAL:
+            values = decimals.digits(array, self._name)
+        else:
+            values = _numbers(array, self.kind, self._name)
         return Column(self._name, self._type, self.kind, values, valid)
 
 

@@ -36,6 +36,11 @@ def check_window_columns(windows: Mapping[str, Window], schema: pa.Schema) -> No
                     f"{window} reads {column!r}, a time: a custom window's step gets the event's "
                     f"time as its second argument; cast other times to integers first"
                 )
+            if isinstance(window, Custom) and kind.family is Kind.DECIMAL:
+                raise InputError(
+                    f"{window} reads {column!r}, which has type {type_}, and a custom window's "
+                    f"step reads no decimals: cast it to float64"
+                )
 
 
 def _check_delta(window: Delta, type_: pa.DataType, kind: Kind) -> None:

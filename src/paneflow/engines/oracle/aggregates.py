@@ -10,6 +10,7 @@ import functools
 import math
 from collections import Counter
 from collections.abc import Callable
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
@@ -37,9 +38,12 @@ def result(aggregate: Any, events: Events, rows: list[int]) -> Any:
     )
 
 
-def _sum(aggregate: Any, values: list[Any]) -> int | float:
+def _sum(aggregate: Any, values: list[Any]) -> int | float | Decimal:
     if isinstance(values[0], float):
         return _float_sum(values)
+    if isinstance(values[0], Decimal):
+        with localcontext(prec=99):  # more digits than a sum can have
+            return sum(values, Decimal())
     total = sum(values)
     if total not in INT64:
         raise InputError(

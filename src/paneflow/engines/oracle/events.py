@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import pyarrow as pa
@@ -100,7 +101,22 @@ def _times(column: pa.ChunkedArray[Any], name: str) -> list[int]:
 def _values(column: pa.ChunkedArray[Any], name: str) -> list[Any]:
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
+    if pa.types.is_decimal(column.type):
+        return _decimals(column, name)
     return plain(_as_int64(column, name) if pa.types.is_uint64(column.type) else column)
+
+
+def _decimals(column: pa.ChunkedArray[Any], name: str) -> list[Any]:
+    values: list[Any] = column.to_pylist()
+    for row, value in enumerate(values):
+        digits = 0 if value is None else Fraction(value) * Fraction(10) ** column.type.scale
+        if not -(2**63) <= digits < 2**63:
+            raise InputError(
+                f"The column {name!r} of type {column.type} is {value} in row {row}, whose digits "
+                f"do not fit into int64: cast it to float64, or to a decimal with fewer digits "
+                f"behind the point."
+            )
+    return values
 
 
 def plain(column: pa.Array[Any] | pa.ChunkedArray[Any]) -> list[Any]:

@@ -1,7 +1,8 @@
 """Mean, variance and regression in exact arithmetic, rounded once.
 
-Every finite float is an integer over a power of two, so whole numbers over one denominator hold
-all values of a window, and sums of their products are whole numbers again.
+Every finite float is an integer over a power of two, and every decimal one over a power of ten, so
+whole numbers over one denominator hold all values of a window, and sums of their products are whole
+numbers again.
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ def _finite(values: list[Any]) -> bool:
 
 def _over_one_denominator(values: list[Any]) -> tuple[list[int], int]:
     ratios = [value.as_integer_ratio() for value in values]
-    unit = max(down for _, down in ratios)  # a power of two, as are all others
+    unit = math.lcm(*{down for _, down in ratios})
     return [up * (unit // down) for up, down in ratios], unit
 
 

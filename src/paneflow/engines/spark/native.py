@@ -17,7 +17,7 @@ import pyarrow as pa
 from paneflow.aggregates import _whole_deviation as whole_deviation
 from paneflow.aggregates.aggregate import Multiset
 from paneflow.aggregates.operator import TIME, Operator
-from paneflow.aggregates.values import kind_of
+from paneflow.aggregates.values import Kind, kind_of
 from paneflow.slicing.layout import (
     counted_columns,
     sequence_columns,
@@ -53,6 +53,10 @@ def slices_natively(
         return None
     if any(op.name not in FORMS for op in operators):
         return None
+    if any(
+        op.name in OF_DIGITS and kinds[op.columns[0]].family is Kind.DECIMAL for op in operators
+    ):
+        return None  # Spark has no function that gives the digits of a decimal
     t = F.col("t")
     start = F.greatest(
         *(t - F.pmod(t - phase, F.lit(step)) for phase, step in grid), F.lit(None).cast("long")
@@ -357,3 +361,6 @@ FORMS: dict[str, Callable[[Operator], list[Any]]] = {
     "arg_max": _arg_max,
 }
 """Spark's aggregates that give an operator's components, by the operator's name."""
+
+OF_DIGITS = ("integer_sum", "whole_deviation")
+"""Operators that add up decimals as the integers of their digits."""

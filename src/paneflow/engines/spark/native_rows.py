@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from paneflow.aggregates.aggregate import Aggregate
+from paneflow.aggregates.decimals import DIGITS_OF_SUM
 from paneflow.aggregates.values import Kind, kind_of
 from paneflow.engines.spark.frames import spark_schema
 from paneflow.engines.spark.native import (
@@ -87,8 +88,10 @@ def _count(a: Aggregate, kinds: dict[str, Kind]) -> Any:
 def _sum(a: Aggregate, kinds: dict[str, Kind]) -> Any:
     from pyspark.sql import functions as F
 
-    value = value_of(a.columns[0])
-    if kinds[a.columns[0]] is not Kind.INTEGER:
+    value, kind = value_of(a.columns[0]), kinds[a.columns[0]]
+    if kind.family is Kind.DECIMAL:
+        return F.sum(value.cast(f"decimal({DIGITS_OF_SUM},{kind.scale})"))
+    if not kind.whole:
         return F.sum(value.cast("double"))
     # Spark would stop at an overflow in between that the rest of the window takes back.
     high, low = (F.sum(limb) for limb in limbs(value))
@@ -105,10 +108,12 @@ def _sum(a: Aggregate, kinds: dict[str, Kind]) -> Any:
 def _mean(a: Aggregate, kinds: dict[str, Kind]) -> Any:
     from pyspark.sql import functions as F
 
-    if kinds[a.columns[0]] is Kind.FLOAT:
+    kind = kinds[a.columns[0]]
+    if not kind.whole:
         return F.avg(value_of(a.columns[0]).cast("double"))
     # Spark would sum integers as floats.
-    exact = F.sum(value_of(a.columns[0]).cast("decimal(20,0)")).cast("double")
+    digits = DIGITS_OF_SUM if kind.family is Kind.DECIMAL else 20
+    exact = F.sum(value_of(a.columns[0]).cast(f"decimal({digits},{kind.scale})")).cast("double")
     return exact / F.count(value_of(a.columns[0]))
 
 

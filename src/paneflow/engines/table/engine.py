@@ -71,9 +71,9 @@ def answer(
     level = None if stacklevel is None else stacklevel + 1
     guard_rows(query.windows, events.t, events.key_offsets, max_rows, stacklevel=level)
     arranged = Arranged(events, {name: read_column(table, name) for name in names})
-    if all(map(is_scalar, query.aggregates.values())) and can_be_placed(
-        query.windows, arranged.events
-    ):
+    kinds = _kinds(query, table.schema)
+    scalar = all(is_scalar(aggregate, kinds) for aggregate in query.aggregates.values())
+    if scalar and can_be_placed(query.windows, arranged.events):
         return _placed(query, arranged, schema, merge)
     parts = arranged.events.parts(_parts(table.num_rows, len(query.windows)))
     work: Work = [(EventStore(part, arranged), query.windows) for part in parts]

@@ -14,6 +14,8 @@ from paneflow.aggregates.aggregate import Aggregate, Constant, Kinds, Lowered, M
 from paneflow.aggregates.defined import Defined
 from paneflow.aggregates.holistic import Distinct, Mode, Quantiles, TopK
 from paneflow.aggregates.operator import Array, Operator, Partials, share
+from paneflow.aggregates.sums import Sum
+from paneflow.aggregates.values import Kind
 from paneflow.engines.table.store import Store
 from paneflow.merging import MERGERS, multiset
 from paneflow.merging.flat_fat import FlatFat
@@ -50,8 +52,10 @@ def follows_from_number(windows: Mapping[str, Window]) -> bool:
     return len(windows) == 1 and all(isinstance(w, Sliding) for w in windows.values())
 
 
-def is_scalar(aggregate: Aggregate) -> bool:
+def is_scalar(aggregate: Aggregate, kinds: Kinds) -> bool:
     """Whether results are plain numbers, or ranks of texts, and not arrays of Arrow."""
+    if isinstance(aggregate, Sum) and kinds[aggregate.columns[0]].family is Kind.DECIMAL:
+        return False  # a sum of decimals has more digits than a number has room for
     if isinstance(aggregate, Multiset):
         return not isinstance(aggregate, TopK) and getattr(aggregate, "single", True)
     if isinstance(aggregate, Defined):
@@ -215,7 +219,7 @@ class _Merging:
 
         if isinstance(aggregate, Quantiles):
             qs = np.array(aggregate.qs)
-            values = each("quantiles", runs.values.astype(np.float64), qs)
+            values = each("quantiles", runs.column.reals(runs.values), qs)
             if aggregate.single:
                 return Result(values[:, 0], n > 0)
             counted = n > 0

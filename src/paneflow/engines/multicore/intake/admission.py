@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from paneflow.aggregates.decimals import digits
 from paneflow.aggregates.values import kind_of, plain_type, sortable_type
 from paneflow.engines.live.stream_options import StreamOptions
 from paneflow.engines.multicore import wall_clock
@@ -138,7 +139,7 @@ class Admission:
         self._wide = [
             k
             for k, name in enumerate(names)
-            if name in read | growing and schema.field(name).type == pa.uint64()
+            if name in read | growing and _may_be_too_wide(schema.field(name).type)
         ]
 
     def _checked(self, batch: pa.RecordBatch, places: list[int] | None, whole: Pushed) -> Admitted:
@@ -213,7 +214,8 @@ def _cast(
         return array
     if array.null_count < len(array) and given != wanted:
         kinds = kind_of(given, name), kind_of(wanted, name)
-        if kinds[0] is not kinds[1] and not all(kind.numeric for kind in kinds):
+        alike = kinds[0].family is kinds[1].family
+        if not alike and not all(kind.numeric for kind in kinds):
             raise _other_type(name, given, wanted)
     try:
         return array.cast(wanted)
@@ -240,7 +242,15 @@ def _check_growing(column: pa.Array, name: str) -> None:
         )
 
 
+def _may_be_too_wide(type_: pa.DataType) -> bool:
+    """Whether a value may have more digits than int64."""
+    return bool(type_ == pa.uint64() or pa.types.is_decimal(type_))
+
+
 def _check_wide(column: pa.Array, name: str) -> None:
+    if pa.types.is_decimal(column.type):
+        digits(column, name)
+        return
     try:
         column.cast(pa.int64())
     except pa.ArrowInvalid:
