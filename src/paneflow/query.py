@@ -186,6 +186,7 @@ class Query:
         strategy: str = "auto",
         sources: int = 1,
         *,
+        emit: str = "final",
         late: bool = False,
         idle: DurationLike | None = None,
         max_ahead: DurationLike | None = None,
@@ -197,6 +198,9 @@ class Query:
             workers: How many threads share the work.
             strategy: How they share it (docs/streams-in-process.md, docs/multicore.md).
             sources: How many streams of events are merged into one order.
+            emit: "final" returns each row once, when it is final. "updates" also returns rows as
+                they change; a column `final` tells which are the last of their windows. One
+                worker answers.
             late: Return the events that came too late, by `stream.late()`, and not only their
                 number.
             idle: A source to which nothing has been pushed for this long by the clock, such as
@@ -221,7 +225,7 @@ class Query:
         """
         from paneflow.engines.multicore.stream import Stream  # tables do without threads
 
-        options = StreamOptions.of(max_ahead, "final", late, idle, check_limit(max_rows))
+        options = StreamOptions.of(max_ahead, emit, late, idle, check_limit(max_rows))
         return Stream(self, workers, strategy, sources, options=options)
 
     def write_stream(

@@ -100,6 +100,8 @@ class Model:
                 self._frontiers[arrival.source] = seen
                 self._latest = max(self._latest, seen)
             self._advance()
+        self.reached = self._watermark
+        """The watermark before the end."""
         self._watermark = AFTER_ALL
         self._emit()
 

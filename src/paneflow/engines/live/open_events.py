@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from paneflow.aggregates.operator import Array
+from paneflow.engines.live.changed import may_have_changed, soonest
 from paneflow.engines.live.closed import ended_sessions, missed_by_time
 from paneflow.engines.live.forgetting import forgotten
 from paneflow.engines.live.keyed_events import (
@@ -41,7 +42,6 @@ from paneflow.slicing.keys import encode_keys
 from paneflow.slicing.times import read_times
 from paneflow.windows import (
     Custom,
-    Delta,
     Session,
     SlideByTime,
     Sliding,
@@ -50,8 +50,6 @@ from paneflow.windows import (
 
 if TYPE_CHECKING:
     from paneflow.query import Query
-
-NEVER = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True)
@@ -149,13 +147,13 @@ class LiveEvents:
         """
         rows = [self._query.result_schema(held.schema).empty_table()]
         known = self._known(self._marked(held, UNKNOWN), marks)
-        soonest = np.full(known.size, NEVER)
         if fresh.num_rows and len(known.t):
-            np.minimum.at(soonest, known.codes_of(fresh), read_times(fresh, self._query.time)[0])
+            t = read_times(fresh, self._query.time)[0]
+            first = soonest(known.size, known.codes_of(fresh), t)
             for k, (window, query) in enumerate(self._each):
                 if isinstance(window, Custom):
                     known.step(k, window, known.in_place)
-                rows.append(self._open(known, k, window, query, soonest, watermark))
+                rows.append(self._open(known, k, window, query, first, watermark))
         return pa.concat_tables(rows)
 
     def _known(
@@ -191,7 +189,7 @@ class LiveEvents:
         k: int,
         window: Window,
         query: Query,
-        soonest: Array,
+        first: Array,
         watermark: int | None,
     ) -> pa.Table:
         """The rows of one window that are not final, and may have changed."""
@@ -209,9 +207,7 @@ class LiveEvents:
         else:
             number = rows.column("seq").to_numpy() + numbered[code]
             final, seq = number < emitted[code], pa.array(number)
-        # What a window holds depends on no event behind its end, but whether it has ended may.
-        ends_later = isinstance(window, Custom | Delta)
-        changed = ~final & ((soonest[code] < NEVER) if ends_later else (end >= soonest[code]))
+        changed = ~final & may_have_changed(window, end, first[code])
         place = rows.schema.get_field_index("seq")
         return rows.set_column(place, "seq", seq).filter(pa.array(changed))
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paneflow.aggregates.operator import Array
+from paneflow.engines.live.changed import touched
 from paneflow.engines.live.closed import NEVER, ended_sessions, last_ends, missed_by_time
 from paneflow.engines.table import finish
 from paneflow.slicing.bounds.ranges import Ends
@@ -116,15 +117,9 @@ class Live:
         if names:
             both = pa.concat_tables([mine, fresh.select(names)])
             codes, _ = encode_keys(both.combine_chunks(), tuple(names))
-        begin, end, start = _ticks(rows, "start"), _ticks(rows, "end"), _ticks(fresh, START)
-        _, ranks = np.unique(np.concatenate([begin, end, start]), return_inverse=True)
-        wide = int(ranks.max(initial=0)) + 1
         n = len(rows)
-        starts = np.sort(codes[n:] * wide + ranks[2 * n :])
-        first = np.searchsorted(starts, codes[:n] * wide + ranks[:n])
-        behind = np.searchsorted(starts, codes[:n] * wide + ranks[n : 2 * n] + within)
-        hit: Array = behind > first
-        return hit
+        of_rows = (codes[:n], _ticks(rows, "start"), _ticks(rows, "end"))
+        return touched(*of_rows, (codes[n:], _ticks(fresh, START)), within)
 
     def still_open(self, slices: pa.Table, watermark: int) -> pa.Table:
         """Slices without those whose windows have all closed."""

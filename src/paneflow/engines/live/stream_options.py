@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from paneflow.errors import QueryError
 from paneflow.slicing.durations import with_unit
 from paneflow.windows import DurationLike, duration
@@ -56,6 +58,11 @@ def check_added(taken: list[str], added: list[str]) -> None:
                 f"the result has a column {name!r} of its own, which this stream would add: "
                 f"give the aggregate or the key another name"
             )
+
+
+def marked(rows: pa.Table, final: bool) -> pa.Table:
+    """Rows with a column that says whether they are the last of their windows."""
+    return rows.append_column(FINAL, pa.repeat(pa.scalar(final), rows.num_rows))
 
 
 def _micros(given: DurationLike, what: str, least: int) -> int:

@@ -47,6 +47,10 @@ BY_NAME: dict[str, type[Strategy]] = {
     )
 }
 
+EARLY = (
+    "emit='updates' shows windows before they are final, and only one worker can look into open "
+    "windows"
+)
 ONE_WORKER = "one worker: the thread that puts events in order makes slices and windows too"
 
 
@@ -89,9 +93,12 @@ class StreamPlan:
 
 
 def choose(
-    query: Query, kinds: Kinds, workers: int, strategy: str
+    query: Query, kinds: Kinds, workers: int, strategy: str, updates: bool = False
 ) -> tuple[type[Strategy], StreamPlan]:
-    """The strategy to answer with, and the reasons; refused if it cannot serve the query."""
+    """The strategy to answer with, and the reasons; refused if it cannot serve the query.
+
+    `updates`: rows are to be shown before they are final.
+    """
     if not isinstance(strategy, str) or strategy not in ("auto", *BY_NAME):
         raise QueryError(
             f"strategy={strategy!r} is not known: choose 'auto', {', '.join(map(repr, BY_NAME))}"
@@ -99,12 +106,16 @@ def choose(
     if strategy != "auto":
         found = BY_NAME[strategy]
         why = found.refuses(query, kinds)
+        if updates and found is not Single:
+            why = f"{EARLY}: choose 'single' or 'auto'"
         if why is not None:
             raise UnsupportedError(f"strategy={strategy!r} cannot answer this query: {why}")
         asked = f"strategy={strategy!r} was requested"
         if found is Single:
             return Single, StreamPlan(Single.name, 1, (asked, ONE_WORKER))
         return found, StreamPlan(strategy, workers, (asked,))
+    if updates and workers > 1:
+        return Single, StreamPlan(Single.name, 1, (EARLY,))
     if workers == 1:
         return Single, StreamPlan(Single.name, 1, (ONE_WORKER,))
     shared = BY_NAME["pane_line"]

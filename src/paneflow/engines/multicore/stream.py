@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from paneflow._display import table_html
+from paneflow.aggregates.aggregate import Kinds
 from paneflow.aggregates.values import kind_of
-from paneflow.engines.live.stream_options import StreamOptions
+from paneflow.engines.live.stream_options import FINAL, StreamOptions, check_added
 from paneflow.engines.multicore.choosing import StreamPlan, choose, without_partial
-from paneflow.engines.multicore.contract import Pauses
+from paneflow.engines.multicore.contract import Pauses, Strategy
 from paneflow.engines.multicore.intake.admission import Admission
 from paneflow.engines.multicore.pump.metrics import StreamMetrics, no_metrics
 from paneflow.engines.multicore.pump.outbox import Outbox
@@ -68,6 +69,8 @@ class Stream:
         self._sources = sources
         self._pauses = pauses
         self._options = options or StreamOptions()
+        if self._options.updates:
+            check_added([*query.key, *query.aggregates], [FINAL])
         self._ended_sources: set[int] = set()
         self._admission = Admission(self._query, self._options)
         self._timeless = self._ahead = 0
@@ -79,7 +82,7 @@ class Stream:
         self._forks = forks.count
         self._core: Pump | None = None
         kinds = {c: kind_of(pa.float64(), c) for a in query.aggregates.values() for c in a.columns}
-        self._plan = choose(self._query, kinds, workers, strategy)[1]
+        self._plan = self._chosen(kinds)[1]
 
     @property
     def plan(self) -> StreamPlan:
@@ -322,7 +325,9 @@ class Stream:
         kinds = {n: kind_of(type_, n) for n, type_ in self._query.types(schema).items()}
         with put_off, self._lock:
             self._check_open("push")
-            strategy, plan = choose(self._query, kinds, self._workers, self._strategy)
+            strategy, plan = choose(
+                self._query, kinds, self._workers, self._strategy, self._options.updates
+            )
             if self._core is None:
                 self._plan = plan
                 core = Pump(
@@ -343,6 +348,10 @@ class Stream:
                 self._core = core
                 self._begun.wake()
             return self._core
+
+    def _chosen(self, kinds: Kinds) -> tuple[type[Strategy], StreamPlan]:
+        updates = self._options.updates
+        return choose(self._query, kinds, self._workers, self._strategy, updates)
 
     def _await_begin(self, wait: float) -> None:
         """Wait for the first events, at most this many seconds."""

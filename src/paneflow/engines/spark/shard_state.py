@@ -20,7 +20,7 @@ import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from paneflow.engines.live.open_windows import Held, OpenWindows
-from paneflow.engines.live.stream_options import FINAL, StreamOptions
+from paneflow.engines.live.stream_options import StreamOptions, marked
 from paneflow.engines.spark.chunked import joined, numbered, stored_after
 from paneflow.engines.spark.clocks import STATE, clock
 from paneflow.engines.spark.packing import UNTOLD, from_bytes, to_bytes
@@ -112,7 +112,7 @@ class ShardProcessor(StatefulProcessor):
         rows, held, late = self._open.advance(held, slices, events, before, watermark)
         if self._options.updates:
             early = self._open.early(held, slices, events, watermark)
-            rows = pa.concat_tables([_marked(early, False), _marked(rows, True)])
+            rows = pa.concat_tables([marked(early, final=False), marked(rows, final=True)])
         held = self._store(held, number)
         token = uuid.uuid4().hex
         self._meta.update((VERSION, self._identity, token, watermark, number + 1))
@@ -154,11 +154,6 @@ class ShardProcessor(StatefulProcessor):
         if held.marks is not None:
             self._whole.update((to_bytes(held.events), to_bytes(held.marks)))
         return Held(slices, held.events, held.marks)
-
-
-def _marked(rows: pa.Table, final: bool) -> pa.Table:
-    """Rows that say whether they are their windows' last."""
-    return rows.append_column(FINAL, pa.repeat(pa.scalar(final), rows.num_rows))
 
 
 def _remember(token: str, held: Held) -> None:

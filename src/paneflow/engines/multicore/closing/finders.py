@@ -228,7 +228,7 @@ class ByKey(Finder):
         for row in self.pointers:
             slots = self.state.values[row]
             slots[:] = np.where(slots == NONE, NONE, places[slots])
-        self._seen = int(np.count_nonzero(needed[: self._seen]))
+        self._seen = self._settled = int(np.count_nonzero(needed[: self._seen]))
 
     def settle(self) -> None:
         self.state.settle()

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from paneflow.aggregates.decimals import digits
 from paneflow.aggregates.values import kind_of, plain_type, sortable_type
-from paneflow.engines.live.stream_options import StreamOptions
+from paneflow.engines.live.stream_options import FINAL, StreamOptions
 from paneflow.engines.multicore import wall_clock
 from paneflow.engines.multicore.intake.as_pushed import Pushed, chosen
 from paneflow.engines.multicore.threads.interrupts import put_off
@@ -56,6 +56,7 @@ class Admission:
         self._query = query
         self._max_ahead = options.max_ahead
         self._returns_late = options.late
+        self._updates = options.updates
         self.schema: pa.Schema | None = None
         """The query's columns, as the first batch had them; the time comes first.
 
@@ -110,6 +111,8 @@ class Admission:
         if known is None:
             rows = self._query.result_schema(pa.schema(types))
             self._rows = None if rows.equals(self._query.result_schema(plain)) else rows
+            if self._rows is not None and self._updates:
+                self._rows = self._rows.append(pa.field(FINAL, pa.bool_()))
         wanted = plain if known is None else known
         arrays = [
             _cast(batch.column(name), plain.field(name).type, wanted.field(name).type, name)

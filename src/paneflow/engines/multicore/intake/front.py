@@ -13,6 +13,7 @@ event, and not on how events were cut into batches.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -76,7 +77,10 @@ class Behind(NamedTuple):
 class Front:
     """Puts what arrives in order, and lets go of what is final."""
 
-    def __init__(self, query: Query, schema: pa.Schema, sources: int) -> None:
+    def __init__(
+        self, query: Query, schema: pa.Schema, sources: int, updates: bool = False
+    ) -> None:
+        """`updates`: rows are shown whenever they change, so it is noted which events are fresh."""
         self._query = query
         self._single = sources == 1
         self._lateness = query.lateness.value
@@ -103,6 +107,9 @@ class Front:
         """Bits that a source takes where time and source are one number."""
         self._behind: list[Behind] = []
         self._too_late: list[pa.Table] = []
+        self._updates = updates
+        self._fresh: list[tuple[Array, Array]] = []
+        """Keys and times of events that have joined windows since they were last asked for."""
         self.late = 0
 
     @property
@@ -119,6 +126,20 @@ class Front:
         """The late events since the last call, as they were pushed, in the order of arrival."""
         late, self._too_late = self._too_late, []
         return late
+
+    def fresh_events(self) -> tuple[Array, Array] | None:
+        """Keys and times of events that have joined windows since the last call, if any have."""
+        fresh, self._fresh = self._fresh, []
+        if not fresh:
+            return None
+        return np.concatenate([key for key, _ in fresh]), np.concatenate([t for _, t in fresh])
+
+    def held_events(self) -> Batch | None:
+        """The events that are waiting to become final, in order."""
+        run = self._held.all()
+        if run is None:
+            return None
+        return self._read(run, self.keys.encode(run.batch), time.perf_counter())
 
     def take(self, arrivals: list[Arrival]) -> list[Batch | int]:
         """Let in what has arrived; what is to be fed now and which watermarks to tell, in turn."""
@@ -184,6 +205,9 @@ class Front:
         known = (none, none) if final is None else (final.key, final.t)
         groups = self._stragglers.grouped(key, t, limit, known, before)
         self._note_late([table for each in came for table in each.whole], groups.late)
+        joining = groups.of >= 0
+        if self._updates and joining.any():
+            self._fresh.append((key[joining], t[joining]))
         steps: list[Batch | int] = []
         fed = 0
         fields = (t, groups.of) if self._single else (source, t, groups.of)
@@ -233,6 +257,8 @@ class Front:
                     self._note_late(whole, behind)
                 batch, t = batch.filter(pa.array(~behind)), t[~behind]
                 source = source if self._single else source[~behind]
+        if self._updates and len(t):
+            self._fresh.append((self.keys.encode(batch), t))
         self._held.add(batch, t, source)
 
     def _note_late(self, events: Iterable[Pushed], late: Array) -> None:

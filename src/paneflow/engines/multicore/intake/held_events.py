@@ -57,6 +57,12 @@ class HeldEvents:
         if len(t):
             self._runs.append(self._sorted(SortedRun(batch, t, source)))
 
+    def all(self) -> SortedRun | None:
+        """All events in order, which are still held; None if there are none."""
+        if len(self._runs) > 1:
+            return self._sorted(_joined(self._runs))
+        return self._runs[0] if self._runs else None
+
     def release(self, until: int) -> SortedRun | None:
         """All events before a time, which are held no longer; None if there are none."""
         final, held = [], []

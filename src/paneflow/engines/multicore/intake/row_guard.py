@@ -8,13 +8,14 @@ is refused depends on the events alone, not on how many of them are worked on to
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from paneflow.aggregates.operator import Array
 from paneflow.engines.multicore.contract import Batch
-from paneflow.engines.multicore.ticks import BEFORE_ALL
+from paneflow.engines.multicore.ticks import BEFORE_ALL, END_OF_STREAM
 from paneflow.engines.multicore.tuning import tuning
 from paneflow.windows import Sliding
 from paneflow.windows.many_rows import RowCount, check_rows, overlap
@@ -59,6 +60,14 @@ class RowGuard:
             return
         if self._most_per_key(watermark - self._now) * self._keys > self._max_rows:
             self._look(watermark)
+
+    def check_open(self, held: Batch | None) -> None:
+        """Refuse to show all open windows if they are too many, those of held events included."""
+        after = copy.copy(self)
+        after._latest = self._latest.copy()
+        if held is not None:
+            after.feed(held)
+        after.advance(END_OF_STREAM)
 
     def _most_per_key(self, leap: int) -> int:
         """The windows of one key that close while time goes on for so long, at most."""

@@ -139,6 +139,22 @@ class Single(Strategy):
         self._settle()
         self._since = []
 
+    def early(self, held: Batch | None) -> list[Rows]:
+        """The windows that are open at the last watermark, as they would be if the stream ended.
+
+        `held` are events that are not final yet, in order. Nothing of this stays.
+        """
+        try:
+            if held is not None:
+                self._open.take(held)
+            return self._open.advance(END_OF_STREAM, self._arrived)
+        except PaneflowError:
+            raise
+        except Exception as error:
+            raise self._failure(error) from error
+        finally:
+            self._open.undo()
+
     @property
     def idle(self) -> bool:
         return True
@@ -188,11 +204,14 @@ class Single(Strategy):
                 self._close_before(watermark)
             if isinstance(error, PaneflowError):  # bad data speaks for itself
                 raise
-            raise PaneflowError(
-                f"processing unit 0 of 1 (strategy {self.name!r}) failed with "
-                f"{type(error).__name__}: {error}; its traceback is shown above, and the rows "
-                f"that were final before are kept"
-            ) from error
+            raise self._failure(error) from error
+
+    def _failure(self, error: Exception) -> PaneflowError:
+        return PaneflowError(
+            f"processing unit 0 of 1 (strategy {self.name!r}) failed with "
+            f"{type(error).__name__}: {error}; its traceback is shown above, and the rows "
+            f"that were final before are kept"
+        )
 
     def _goes_well(self, events: Batch) -> bool:
         """Answer events up to the first that cannot be answered; whether there is none."""

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 
 from paneflow.aggregates.values import kind_of
-from paneflow.engines.live.stream_options import StreamOptions
+from paneflow.engines.live.stream_options import StreamOptions, marked
 from paneflow.engines.multicore.completeness import Completeness
 from paneflow.engines.multicore.contract import Pauses, Strategy
 from paneflow.engines.multicore.intake.front import Arrival, Front
 from paneflow.engines.multicore.intake.row_guard import RowGuard
 from paneflow.engines.multicore.one_worker.single import Single
+from paneflow.engines.multicore.pump.early_rows import EarlyRows
 from paneflow.engines.multicore.pump.last_steps import LastSteps, may_fail
 from paneflow.engines.multicore.pump.metrics import Histogram
 from paneflow.engines.multicore.pump.outbox import Outbox
@@ -47,12 +48,16 @@ class Pipeline:
         query, schema, strategy, workers, sources, pauses, options = setup
         kinds = {name: kind_of(type_, name) for name, type_ in query.types(schema).items()}
         alone = strategy is Single
-        self.front = Front(query, schema, sources)
+        self.front = Front(query, schema, sources, options.updates)
         self.strategy = strategy(query, kinds, workers, pauses)
         self.collector = RowOrder(query, schema, self.front.keys)
         self.latency = Histogram()
         self._outbox = outbox
         self._late = late
+        self._early: EarlyRows | None = None
+        if options.updates:
+            assert isinstance(self.strategy, Single)
+            self._early = EarlyRows(query, self.front, self.strategy, self.collector)
         self._passing = Completeness(query)
         self._guard = RowGuard(query, options.max_rows)
         self._last_steps = LastSteps(query, kinds) if may_fail(query) and not alone else None
@@ -97,8 +102,17 @@ class Pipeline:
         now = time.perf_counter()
         for arrived, rows in collected.arrivals:
             self.latency.add(now - arrived, rows)
-        self._outbox.put(collected.table, hand_over=self.strategy.brief)
+        table = collected.table if self._early is None else marked(collected.table, final=True)
+        self._outbox.put(table, hand_over=self.strategy.brief)
         self._given += collected.table.num_rows
+
+    def show_early(self) -> None:
+        """Make readable the rows of open windows that have changed, if they are asked for."""
+        if self._early is None:
+            return
+        rows = self._early.changed(self._guard)
+        if rows is not None:
+            self._outbox.put(marked(rows, final=False), hand_over=False)
 
     def finish(self) -> None:
         """No more events will come: close all windows, and give their rows."""

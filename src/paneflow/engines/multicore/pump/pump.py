@@ -163,6 +163,7 @@ class Pump:
                     self._step(arrivals)
                 self._pipeline.gather()
                 self._pipeline.strategy.check()
+                self._pipeline.show_early()
             except BaseException as error:
                 self._error = error
                 if not isinstance(error, Exception):  # meant for this thread
@@ -345,6 +346,7 @@ class Pump:
                     self._step(arrivals)
                 self._pipeline.gather()
                 self._pipeline.strategy.check()
+                self._pipeline.show_early()
                 if not arrivals and not self._arrivals:
                     if self._finishing:
                         self._pipeline.finish()

@@ -87,7 +87,7 @@ class RowOrder:
 
     def replace(self, rows: list[Rows]) -> None:
         """Take rows in place of those that have not left; some may have left before."""
-        fresh = [_some(some, some.end >= self.passed) if len(some) else some for some in rows]
+        fresh = [some_rows(some, some.end >= self.passed) if len(some) else some for some in rows]
         self._kept = []
         self.add(fresh)
 
@@ -100,15 +100,16 @@ class RowOrder:
             if ready.all():
                 leaving.append(rows)
             else:
-                leaving.append(_some(rows, ready))
-                staying.append(_some(rows, ~ready))
+                leaving.append(some_rows(rows, ready))
+                staying.append(some_rows(rows, ~ready))
         for rows in staying:
             self._keep(rows)
         if not leaving:
             return None
-        return OrderedRows(self._table(leaving), [(rows.arrived, len(rows)) for rows in leaving])
+        return OrderedRows(self.table(leaving), [(rows.arrived, len(rows)) for rows in leaving])
 
-    def _table(self, rows: list[Rows]) -> pa.Table:
+    def table(self, rows: list[Rows]) -> pa.Table:
+        """Rows as a table, in order."""
         fields = self._packed(rows)
         order = order_across(fields[: RANK + 1])
         if order is not None:
@@ -187,7 +188,7 @@ class RowOrder:
         )
 
 
-def _some(rows: Rows, chosen: Array) -> Rows:
+def some_rows(rows: Rows, chosen: Array) -> Rows:
     """Some of the rows, chosen by a mask."""
 
     def of(result: Result) -> Result:
