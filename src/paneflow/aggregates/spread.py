@@ -74,8 +74,9 @@ class Spread(Constant):
         kind = kinds[self.columns[0]]
         if kind.whole:
             spread = _whole_deviation.spreads(n, *parts) / (np.maximum(n, 1) * divisor)
-            unit = power_of_ten(kind.scale)
-            return (np.sqrt(spread) / unit if self.root else spread / unit / unit), valid
+            if kind.scale:
+                spread = spread / power_of_ten(kind.scale) / power_of_ten(kind.scale)
+            return (np.sqrt(spread) if self.root else spread), valid
         *_, squares, scale = parts
         spread = squares / divisor
         with np.errstate(over="ignore", under="ignore"):
