@@ -16,7 +16,7 @@ from paneflow.engines.multicore.contract import Batch
 from paneflow.engines.multicore.intake.front import Arrival, Front
 from paneflow.engines.multicore.threads.ring import Bell
 from paneflow.engines.multicore.topologies.handshake import Handshake
-from paneflow.engines.multicore.workers.active import Active, Mapping, private
+from paneflow.engines.multicore.workers.active import Active, MappingFunction, private
 from paneflow.engines.multicore.workers.agnostic import Agnostic
 from paneflow.engines.multicore.workers.farm import Farm
 from tests.waiting import PATIENCE, wait_until
@@ -39,7 +39,7 @@ def arrived(t: list[int], marks: list[bool] | None = None, keys: list[int] | Non
 
 def sent(window: W.Window, workers: int, events: Batch) -> list[list[int]]:
     """For each worker the places of the events that it is sent."""
-    masks = Mapping(window, workers).masks(events)
+    masks = MappingFunction(window, workers).masks(events)
     everything = np.ones(len(events), np.bool_)
     return [np.flatnonzero(everything if m is None else m).tolist() for m in masks]
 

@@ -1,12 +1,12 @@
 """Which strategy answers a stream, and why.
 
-A strategy asked for by name is used, or refused with its reason. For `auto`, one worker needs
-nobody to share with. With several, windows decide: time and count windows of partials with a
-fixed size are shared by panes; otherwise windows are dealt out whole, by the rule of figure 7 in
+A strategy asked for by name is used, or refused with a reason. For `auto` with one worker, there is
+nothing to share. With several, the windows decide: time and count windows of partials with a fixed
+size are shared by panes. Otherwise whole windows are handed out, by the rule of figure 7 in
 Mencagli et al., "Harnessing Sliding-Window Execution Semantics for Parallel Stream Processing":
-windows whose bounds depend on later events can only be dealt out by an emitter that sees all of
-them (agnostic workers); where bounds are known as events come, workers can keep windows of their
-own (active workers).
+windows whose bounds depend on later events can only be handed out by an emitter that sees all
+events (agnostic workers); if bounds are known as events arrive, workers can keep their own windows
+(active workers).
 """
 
 from __future__ import annotations

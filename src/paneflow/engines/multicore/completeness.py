@@ -1,10 +1,10 @@
 """Which rows are complete at a watermark: the order of rows is only as good as this bound.
 
-Rows leave in order of their `end`. A row may go once no later one can end before it or with it.
-Time windows that end by the watermark are all known when it comes. Sessions and windows by
-positions or marks may still end at the watermark itself. A delta window, and a custom one, ends at
-its last event, but is known only when the next one closes it, perhaps much later: the row that a
-key may still give ends at that key's last event, so a key that falls silent holds rows back.
+Rows leave in order of their `end`. A row may leave once no later one can end before it or with it.
+All time windows that end by the watermark are known when it arrives. Sessions and windows by
+positions or marks may still end at the watermark itself. A delta or custom window ends at its last
+event, but is known only when the next event closes it, perhaps much later. So the next row of a key
+may end as early as that key's last event, and a key that falls silent holds rows back.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ class Completeness:
     def __init__(self, query: Query) -> None:
         windows = query.windows.values()
         self._by_time = all_by_time(windows)
-        self._silent = Silent() if any(isinstance(w, Delta | Custom) for w in windows) else None
+        self._silent = SilentKeys() if any(isinstance(w, Delta | Custom) for w in windows) else None
 
     def settle(self) -> None:
-        """What was noted stays."""
+        """Keep what was noted."""
         if self._silent is not None:
             self._silent.settle()
 
     def undo(self) -> None:
-        """As it was when it was settled."""
+        """Restore the state at the last `settle`."""
         if self._silent is not None:
             self._silent.undo()
 
@@ -65,11 +65,11 @@ class Completeness:
         return watermark if self._silent is None else min(watermark, self._silent.since())
 
 
-class Silent:
-    """Since when the key that has been silent for longest has been so.
+class SilentKeys:
+    """Knows the earliest of the times at which keys were last seen.
 
-    Events come in order of time, so it is the key of the first event behind which its key has
-    none. Events before that one are passed once and for all.
+    Events come in order of time, so it is the time of the first event that is the last of its key.
+    Events before that one never need to be looked at again.
     """
 
     def __init__(self) -> None:
@@ -79,12 +79,12 @@ class Silent:
         self._settled = 0, 0
 
     def note(self, key: Array, t: Array) -> None:
-        """Events have come."""
+        """Note events."""
         self._key.put(self._end, key)
         self._t.put(self._end, t)
         self._end += len(key)
         self._last.touch(key)
-        self._last.values[0, key] = t  # of several writes to one place the last one stays
+        self._last.values[0, key] = t  # of several writes to one key the last one wins
 
     def since(self) -> int:
         """The earliest of the times at which keys were seen last."""
@@ -93,7 +93,7 @@ class Silent:
         return int(self._t.values[self._first]) if self._first < self._end else END_OF_STREAM
 
     def settle(self) -> None:
-        """What was noted stays; events that are passed are dropped, when there are many."""
+        """Keep what was noted; drop events that are passed, if there are many."""
         self._last.settle()
         if self._end > 2 * self._live + tuning.spare_silent:
             key, t = self._key.values[: self._end], self._t.values[: self._end]
@@ -105,7 +105,7 @@ class Silent:
         self._settled = self._end, self._first
 
     def undo(self) -> None:
-        """As it was when it was settled."""
+        """Restore the state at the last `settle`."""
         self._last.undo()
         self._end, self._first = self._settled
 
@@ -118,6 +118,6 @@ def _first_silent(first, end, key, t, last):  # type: ignore[no-untyped-def]
 
 
 def no_rows(arrived: float, passed: int) -> Rows:
-    """Word that nothing more will end before a time, without any rows."""
+    """No rows, only that nothing more will end before a time."""
     none = np.empty(0, np.int64)
     return Rows(np.empty(0, np.int32), none, none, none, none, {}, arrived, passed)

@@ -1,9 +1,9 @@
 """What the stream and the ways to answer it agree on.
 
-In front of a strategy everything about arrival has been dealt with: events come in total order,
-and none will come that is earlier, except for *stragglers*: events behind the watermark that have
-an open window. These come in batches of their own, when windows that are closed to them have been
-given out. Behind a strategy, rows are sorted and typed. In between, it deals out the work to
+Everything about arrival is settled before events reach a strategy: they come in total order, and no
+earlier ones will follow, except for *stragglers*: events behind the watermark that have an open
+window. Stragglers come in batches of their own, after windows that are closed to them have been
+emitted. After a strategy, rows are sorted and typed. The strategy itself hands the work to
 processing units (PUs), each of them one thread.
 """
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from paneflow.query import Query
 
 Pauses = Callable[[int], None]
-"""Called by each PU with its rank between any two things it does: tests make it sleep."""
+"""Called by each PU with its rank between two steps; tests make it sleep."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +85,7 @@ class Batch:
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """One aggregate's values for many windows, and which of them are valid (None: all)."""
+    """The values of one aggregate for many windows, and which of them are valid (None for all)."""
 
     values: Array | pa.Array
     valid: Array | None
@@ -93,23 +93,23 @@ class Result:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Final windows: one array for each column.
+    """Final windows, with one array for each column.
 
     Within one `Rows` they are in any order, but no later `Rows` ends before an earlier `passed`.
     Without rows, only `passed` counts, and `results` may be empty.
     """
 
     label: Array
-    """int32: the place of the window's label among all labels in order."""
+    """int32: the place of the window's label among all labels in sorted order."""
     key: Array
     seq: Array
     start: Array
     end: Array
     results: dict[str, Result]
     arrived: float
-    """When the batch came that made the last of these windows final."""
+    """`Batch.arrived` of the batch that made the last of these windows final."""
     passed: int
-    """No later rows hold an `end` below this: what ends before it is complete, ties included."""
+    """No later row has an `end` below this: what ends before it is complete, ties included."""
 
     def __len__(self) -> int:
         return len(self.key)
@@ -117,29 +117,29 @@ class Rows:
 
 @dataclass(frozen=True)
 class UnitMetrics:
-    """What one PU has done so far, by the names of the thesis' call-frequency tables."""
+    """What one PU has done so far; docs/multicore.md compares it with the tables of the thesis."""
 
     rank: int
     tuples: int = 0
-    """Events it was given ("get tuple")."""
+    """Events it received ("get tuple")."""
     forwarded: int = 0
     """Events it passed on to a neighbour ("forward tuple")."""
     hash_operations: int = 0
     windows_found: int = 0
-    """Windows found or created, once for each event or pane that contributes; in `pane_line`,
-    parts of windows."""
+    """Windows found or created, once for each contributing event or pane; in `pane_line`, parts of
+    windows."""
     window_updates: int = 0
     """Steps of an aggregate on a window, by an event or by a pane."""
     pane_updates: int = 0
     """Steps of an aggregate on a pane, by an event."""
     panes_forwarded: int = 0
-    """Panes it got, its own included, and worked on or passed on ("get & forward pane")."""
+    """Panes it received, its own included, and processed or passed on ("get & forward pane")."""
     result_checks: int = 0
-    """How often it asked whether a result set is due."""
+    """How often it checked whether a result set is due."""
     result_sets: int = 0
-    """Result sets it added its windows to, and passed on or gave out."""
+    """Result sets it added its windows to, and passed on or emitted."""
     results: int = 0
-    """Windows that it finished."""
+    """Windows it finished."""
     waits: int = 0
     """How often it found nothing to do and waited."""
     depth: int = 0
@@ -147,7 +147,7 @@ class UnitMetrics:
 
 
 class Strategy(ABC):
-    """One way to answer over threads, which run from the beginning and are gone after `stop`.
+    """One way to answer with threads, which run from the beginning until `stop`.
 
     `feed`, `advance` and `finish` are called by one thread; `take` may be called by another.
     """
@@ -170,33 +170,33 @@ class Strategy(ABC):
 
     @abstractmethod
     def advance(self, watermark: int) -> None:
-        """Windows that end by the watermark are final: nothing earlier will come for them."""
+        """Make windows final that end by the watermark: nothing earlier will come for them."""
 
     @property
     @abstractmethod
     def idle(self) -> bool:
-        """Whether everything it was given has been worked on."""
+        """Whether everything it was given has been processed."""
 
     @property
     @abstractmethod
     def brief(self) -> bool:
-        """Whether messages have been so short of late that the feeding thread does all the work."""
+        """Whether recent messages were so short that the feeding thread does all the work."""
 
     def due(self, limit: int) -> bool:
-        """Whether windows may have ended by a time that have not been given out."""
+        """Whether windows that have not been emitted may have ended by a time."""
         return True
 
     def check(self) -> None:
-        """Raise what a PU has failed with, if one has; waits until what came before is done."""
+        """Raise what a PU has failed with, if one has, once what came before it is done."""
         return None
 
     @abstractmethod
     def take(self) -> list[Rows]:
-        """What has become final since, in order of `end` across calls; never waits."""
+        """The rows that have become final since the last call, in order of `end`; never waits."""
 
     @abstractmethod
     def finish(self) -> None:
-        """No more events: all that is left becomes final, and `take` gives it."""
+        """No more events will come: make everything final, for `take` to return."""
 
     @abstractmethod
     def stop(self) -> None:

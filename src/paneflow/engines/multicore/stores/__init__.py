@@ -1,1 +1,1 @@
-"""Arrays and batches that grow with a stream, with a way back after a failure."""
+"""Arrays and batches that grow with a stream, and can be restored after a failure."""

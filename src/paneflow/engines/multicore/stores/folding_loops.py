@@ -4,7 +4,7 @@ from paneflow.aggregates.kernels import Shape
 
 
 def absorb_loop(shape: Shape) -> str:
-    """A step of the aggregate for each pair of cell and event, in order."""
+    """A loop that adds an event to a cell, for each pair in order."""
     return f"""
         def absorb_all(cells, which, present, {shape.value_names()}, {shape.names("o")}):
             for j in range(len(cells)):
@@ -17,7 +17,7 @@ def absorb_loop(shape: Shape) -> str:
 
 
 def combine_loop(shape: Shape) -> str:
-    """A step of the aggregate for each pair of cell and pane, in order."""
+    """A loop that merges a pane into a cell, for each pair in order."""
     return f"""
         def combine_all(cells, which, {shape.names("s")}, {shape.names("o")}):
             for j in range(len(cells)):

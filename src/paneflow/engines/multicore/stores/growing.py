@@ -1,7 +1,7 @@
-"""Arrays that grow, and what is kept for each key, with a way back.
+"""Arrays that grow, and values for each key that can be restored.
 
-Whoever works on a stream may fail in the middle, and is then put back to where it stood. A copy of
-all keys would cost by how many there are, so only the keys that are about to change are noted.
+Work on a stream may fail half-way, and its state is then restored. Copying the values of all keys
+would cost too much if there are many, so only those about to change are noted.
 """
 
 from __future__ import annotations
@@ -15,21 +15,18 @@ from paneflow.engines.multicore.tuning import tuning
 
 
 class Grown:
-    """A row of numbers, or of rows of them, that grows at its end.
-
-    `values` has room behind what was put.
-    """
+    """An array that grows at its end by doubling; `values` has room after what was put."""
 
     def __init__(self, dtype: Any = np.int64, width: tuple[int, ...] = ()) -> None:
         self.values: Array = np.empty((tuning.first_room, *width), dtype)
 
     @classmethod
     def like(cls, column: Array) -> Grown:
-        """For values of the same type."""
+        """An empty one for values of the same type."""
         return cls(column.dtype, column.shape[1:])
 
     def put(self, at: int, numbers: Array) -> None:
-        """Write numbers from a place on."""
+        """Write values from a place on."""
         end = at + len(numbers)
         if end > len(self.values):
             room = max(end, 2 * len(self.values))
@@ -39,7 +36,7 @@ class Grown:
         self.values[at:end] = numbers
 
     def keep(self, chosen: Array) -> None:
-        """Close up what is chosen among the first."""
+        """Keep the chosen ones among the first values, closed up."""
         self.put(len(chosen), self.values[:0])
         kept = self.values[: len(chosen)][chosen]
         room = max(tuning.first_room, 2 * len(kept))
@@ -48,7 +45,7 @@ class Grown:
 
 
 class KeyState:
-    """Some numbers for each key, all the same before its first event."""
+    """Some values for each key, which start the same for all keys."""
 
     def __init__(self, *first: Any, dtype: Any = np.int64) -> None:
         self._first = np.array(first, dtype).reshape(-1, 1)
@@ -56,23 +53,23 @@ class KeyState:
         self._noted: list[tuple[Array, Array]] = []
 
     def reserve(self, keys: Array) -> None:
-        """Have room for some keys."""
+        """Make room for some keys."""
         most, room = int(keys.max(initial=-1)) + 1, self.values.shape[1]
         if most > room:
             more = np.repeat(self._first, max(most, 2 * room) - room, axis=1)
             self.values = np.concatenate([self.values, more], axis=1)
 
     def touch(self, keys: Array) -> None:
-        """Some keys are about to change."""
+        """Note the values of keys that are about to change."""
         self.reserve(keys)
         self._noted.append((keys, self.values[:, keys]))
 
     def settle(self) -> None:
-        """What has changed stays."""
+        """Keep what has changed."""
         self._noted.clear()
 
     def undo(self) -> None:
-        """As it was when it was settled."""
+        """Restore the state at the last `settle`."""
         while self._noted:
             keys, before = self._noted.pop()
             self.values[:, keys] = before

@@ -1,4 +1,4 @@
-"""Batches of events that stand side by side, joined while they are short."""
+"""Consecutive batches of events, joined while they are short."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from paneflow.aggregates.operator import Array
 
 @dataclass(frozen=True)
 class JoinedBatches:
-    """Batches of events that stand side by side, and the slots that they begin at."""
+    """Consecutive batches of events, and the slots at which they begin."""
 
     starts: list[int]
     batches: list[pa.RecordBatch]
 
     def gather(self, slots: Array) -> pa.RecordBatch:
-        """The events in some slots, which grow."""
+        """The events in some slots, given in increasing order."""
         taken = []
         at = 0
         while at < len(slots):
@@ -35,7 +35,7 @@ class JoinedBatches:
         return taken[0] if len(taken) == 1 else pa.concat_batches(taken)
 
     def join(self, longest: int) -> None:
-        """Let there be few batches, of some length at most."""
+        """Join the last batches while they are short, up to some length."""
         while len(self.batches) > 1:
             before, last = self.batches[-2:]
             if before.num_rows + last.num_rows > longest or before.num_rows >= 2 * last.num_rows:
@@ -44,7 +44,7 @@ class JoinedBatches:
             self.starts.pop()
 
     def cut(self, end: int) -> None:
-        """Drop what begins at a slot or behind it."""
+        """Drop batches that begin at a slot or after it."""
         while self.starts and self.starts[-1] >= end:
             self.starts.pop()
             self.batches.pop()

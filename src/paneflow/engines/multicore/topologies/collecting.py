@@ -1,7 +1,7 @@
 """PUs with open windows, and result sets that travel through them from right to left.
 
-The part that is common to chapters 5 to 8 of the thesis: whatever way events take, they contribute
-to the windows that a PU is responsible for, and result sets collect windows as they end.
+This is common to chapters 5 to 8 of the thesis: whichever way events travel, they contribute to the
+windows that a PU is responsible for, and result sets collect windows as they end.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class CollectingUnit(Unit):
         return self.rank == self.workers - 1
 
     def close_after_failure(self) -> bool:
-        """Send the last result set of all, once everything before a failure is done with."""
+        """Send the very last result set once everything before a failure has been processed."""
         failure = self.crew.failure
         if failure is None or not self.rightmost or self.applied < failure.seq or self._closed:
             return False
@@ -49,7 +49,7 @@ class CollectingUnit(Unit):
         return True
 
     def pass_on(self, found: ResultSet) -> None:
-        """Add my expired windows to the result set, then forward it or give it out."""
+        """Add this PU's expired windows to the result set, then forward or emit it."""
         if not found.closing and not self.attempt(found.work.seq, lambda: self.collect(found)):
             self.strand(found)
             return
@@ -61,11 +61,11 @@ class CollectingUnit(Unit):
             self._give_out(found)
 
     def strand(self, found: ResultSet) -> None:
-        """A result set that stands at or behind a failure goes no further."""
+        """Drop a result set that comes with or after a failure."""
 
     @abstractmethod
     def collect(self, found: ResultSet) -> None:
-        """Add what I have of the windows that a result set collects."""
+        """Add what this PU has of the windows that a result set collects."""
 
     def _give_out(self, found: ResultSet) -> None:
         if found.windows or self.question.by_count:
@@ -76,7 +76,7 @@ class CollectingUnit(Unit):
 
 
 class Holder(CollectingUnit):
-    """A PU with open windows, which it is responsible for."""
+    """A PU that keeps the open windows it is responsible for."""
 
     def __init__(
         self, crew: Crew, rank: int, pauses: Pauses | None, question: Question, workers: int
@@ -87,7 +87,7 @@ class Holder(CollectingUnit):
         self._which, self._numbers = (np.empty(tuning.pairs, np.int64) for _ in range(2))
 
     def make_result_set(self, work: Work) -> None:
-        """Create a new result set if necessary: asked of every event, by the rightmost alone."""
+        """Create a result set if a window has ended; only the rightmost PU checks every event."""
         if self.rightmost:
             self.counts["result_checks"] += len(work)
             if self._expiry.due(work):
@@ -99,17 +99,17 @@ class Holder(CollectingUnit):
             self.counts["results"] += found.collect(self.question, span, cells)
 
     def pairs(self, most: int) -> tuple[Array, Array, int]:
-        """Room for pairs, used again and again, and for how many events or panes it suffices."""
+        """Room for pairs, which is reused, and the number of events or panes that fit."""
         if most > len(self._which):
             self._which, self._numbers = (np.empty(most, np.int64) for _ in range(2))
         return self._which, self._numbers, len(self._which) // most
 
 
 class Responsible(Holder):
-    """A PU that can tell by itself which windows of an event it is responsible for."""
+    """A PU that can tell on its own which windows of an event it is responsible for."""
 
     def contribute(self, work: Work) -> None:
-        """Let events contribute to the windows that this PU is responsible for."""
+        """Add events to the windows that this PU is responsible for."""
         if work.events is None:
             return
         for span, cells in zip(self.question.spans, self.cells, strict=True):
@@ -135,4 +135,4 @@ class Responsible(Holder):
         which: Array,
         numbers: Array,
     ) -> int:
-        """List my windows of the events from start to end: pairs of event and window number."""
+        """List this PU's windows of some events, as pairs of event and window number."""

@@ -1,26 +1,25 @@
 """PUs in a ring, each with an input of its own: chapters 7 and 8 of the thesis.
 
-Messages enter the ring in turn, message n at PU n mod P, and visit every PU clockwise; so the
-work that is done where an event enters is shared by all. Two queues meet at each PU: the *data
-stream queue* of messages that enter here, and the *previous PU queue*. Four rules say which is
-taken (section 7.1):
+Messages enter the ring in turn, message n at PU n mod P, and visit every PU clockwise, so all PUs
+share the work that is done where an event enters. Two queues meet at each PU: the *data stream
+queue* of messages that enter here, and the *previous PU queue*. Four rules say which one is taken
+from (section 7.1):
 
 1. both are empty: wait;
-2. only the previous PU's is filled: wait for what enters here, it may be earlier;
-3. only the data stream's is filled: take from it;
-4. both are filled: take the earlier message.
+2. only the previous PU's has a message: wait for what enters here, which may be earlier;
+3. only the data stream's has a message: take it;
+4. both have one: take the earlier message.
 
 Where the thesis compares timestamps, messages are compared by their numbers, which order equal
-times as well. And because messages enter in turn, a PU knows the number of the next one that will
-enter here, even while its queue is empty: it waits by rule 2 only if that number is lower. No PU
-starves its neighbours then.
+times as well. Because messages enter in turn, a PU knows the number of the next one that will
+enter here, even while its queue is empty, and waits by rule 2 only if that number is lower. So no
+PU starves its neighbours.
 
-A message that comes to the last PU of its way cannot be followed by an earlier one: its number
-becomes that PU's *safe number* (the thesis' safe-timestamp). Up to it, all messages are here.
-Events are forwarded at once, but contribute to windows only when they are safe, and then in total
-order: so a ring also serves aggregates that depend on the order of events, which the thesis' did
-not.
-Result sets go round counterclockwise, and wait at each PU until it has come as far as they.
+A message that reaches the last PU on its way cannot be followed by an earlier one: its number
+becomes that PU's *safe number* (the safe timestamp of the thesis), up to which all messages have
+arrived. Events are forwarded at once, but contribute to windows only when they are safe, and then
+in total order. So unlike in the thesis, a ring also serves aggregates that depend on the order of
+events. Result sets travel counterclockwise, and wait at each PU until it has come as far as they.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ from paneflow.engines.multicore.topologies.topology import Topology, under_way
 
 @dataclass(frozen=True, eq=False)
 class Round:
-    """A message on its way round the ring, with what the PU where it entered adds to it."""
+    """A message on its way round the ring, with what the PU at which it entered adds to it."""
 
     work: Work
     added: Any = None
@@ -53,7 +52,7 @@ class CycleUnit(Holder):
         self, crew: Crew, rank: int, pauses: Pauses | None, question: Question, workers: int
     ) -> None:
         super().__init__(crew, rank, pauses, question, workers)
-        # Dummies come on top of what is under way.
+        # Dummies come in addition to the messages under way.
         self.stream: Ring[Work] = Ring(under_way(workers) + 2 * workers, self.bell)
         self.previous: Ring[Round] = Ring(under_way(workers) + 2 * workers, self.bell)
         self.successor: CycleUnit = self
@@ -106,12 +105,12 @@ class CycleUnit(Holder):
         self.applied_one()
 
     def enter(self, work: Work) -> Round:
-        """What is done where a message enters the ring."""
+        """Do what is done where a message enters the ring."""
         return Round(work)
 
     @abstractmethod
     def contribute_round(self, message: Round) -> None:
-        """Let events contribute to my windows."""
+        """Add events to this PU's windows."""
 
 
 class Cycle(Topology):
@@ -145,9 +144,9 @@ class Cycle(Topology):
         self._await_end()
 
     def _settle(self) -> None:
-        """Make everything safe that has been sent, by a dummy to every other PU.
+        """Send a dummy to every other PU, which makes everything safe that was sent before.
 
-        Otherwise what was sent last would wait for the messages that follow it.
+        Otherwise the last messages would wait for others to follow them.
         """
         for _ in self._units[1:]:
             self._put(self._arrivals.dummy())

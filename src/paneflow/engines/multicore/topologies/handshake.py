@@ -1,8 +1,8 @@
 """The Handshake approach (HSA, chapter 5 of the thesis): a line, responsibility by hashing.
 
-For every window that an event contributes to, every PU computes the hash of the window's end and
-key, which names the PU that is responsible. Windows of many keys spread evenly over the PUs, even
-if only few overlap; the price is a hash operation for each event and window on each PU.
+For every window that an event contributes to, every PU hashes the window's end and key, which names
+the responsible PU. Windows of many keys spread evenly over the PUs, even if only few overlap; the
+price is a hash operation for each event and window on each PU.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from paneflow.engines.multicore.threads.short_loops import Loop
 from paneflow.engines.multicore.topologies.line import Line, LineUnit
 from paneflow.engines.multicore.topologies.parts.question import Span
 
-# Multiples of two fractions that have nothing in common fall evenly between 0 and 1, and so do
-# their sums: the windows of a key go to the PUs in equal shares, and those of a moment do too.
+# Multiples of two unrelated irrational fractions are spread evenly between 0 and 1, and so are
+# their sums: PUs get equal shares of the windows of a key, and of the windows of a moment.
 OF_WINDOW, OF_KEY = np.uint64(0xDB4F0B9175AE2165), np.uint64(0xBBE0563303A4615F)
 
 
@@ -51,7 +51,7 @@ def _mine(key, ticks, start, end, span, rank, workers, which, numbers):  # type:
         # The hash of each window, as in `owner`, counted from the first that names this PU.
         x = np.uint64(first) * OF_WINDOW + np.uint64(key[i]) * OF_KEY - begin
         for window in range(first, last + 1):
-            # Written in any case, since nobody can foresee whose a window is.
+            # Always written: a branch on which PU a window belongs to cannot be predicted.
             numbers[found] = window
             found += x <= extent
             x += OF_WINDOW

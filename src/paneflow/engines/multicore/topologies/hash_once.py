@@ -1,8 +1,8 @@
 """The Hash-Once approach (HOA, chapter 7 of the thesis): a ring, and hashing only at the entrance.
 
-The PU where an event enters the ring computes for each of its windows which PU is responsible,
-and the event carries that along: a list of windows for each PU. The hash is that of the Handshake
-approach, but every hash operation is done once, and because events enter everywhere in turn, each
+The PU at which an event enters the ring computes which PU is responsible for each of its windows,
+and the event carries a list of windows for each PU along. The hash is that of the Handshake
+approach, but every hash operation is done once, and because events enter at all PUs in turn, each
 PU does a P-th of them.
 """
 
@@ -22,7 +22,7 @@ from paneflow.engines.multicore.tuning import tuning
 
 
 class Responsibilities(NamedTuple):
-    """For each PU its pairs of event and window, one PU behind the other."""
+    """Pairs of event and window, sorted by responsible PU."""
 
     starts: Array
     which: Array
@@ -30,7 +30,7 @@ class Responsibilities(NamedTuple):
 
 
 class HashOnceUnit(CycleUnit):
-    """A PU that hashes what enters here, and looks up what comes along the ring."""
+    """A PU that hashes what enters here, and looks up what arrives along the ring."""
 
     def enter(self, work: Work) -> Round:
         if work.events is None:

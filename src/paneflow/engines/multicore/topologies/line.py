@@ -1,9 +1,9 @@
-"""PUs in a line: events go from the left to the right, result sets from the right to the left.
+"""PUs in a line: events travel from left to right, result sets from right to left.
 
 Chapter 5 of the thesis. An event visits every PU, and each PU updates those windows that it is
 responsible for. The rightmost PU is the last to see an event, so it knows when all PUs are done
-with the windows that the event has ended, and sends a result set back through the line. It never
-has to wait on its way: every PU to the left has worked on the event before.
+with the windows that the event has ended, and sends a result set back through the line. The result
+set never waits on its way: every PU to the left has already processed the event.
 """
 
 from __future__ import annotations

@@ -1,29 +1,29 @@
 """Panes that stay, and windows that travel: section 9.4 of the thesis.
 
 As in `pane_ring`, an event goes only to the PU that is responsible for its pane. But panes stay
-there. It is the windows that travel, in a line from the last PU to the first, and collect what
-each PU has of them; the first PU puts the parts together and gives them out. There is no ring, no
-forwarding of panes, and nothing to wait for but that a PU has come as far as the window: latency
-does not grow with the slide and the number of PUs, as it does in the ring.
+there, and windows travel, in a line from the last PU to the first. They collect what each PU has of
+them; the first PU merges the parts and emits the windows. There is no ring and no forwarding of
+panes, and a window waits for nothing but that a PU has come as far. So latency does not grow with
+the slide and the number of PUs, as it does in the ring.
 
 The other improvements of that section are here too:
 
-- *sub-panes*: a window is dealt out in about `PIECES` pieces. Where it has fewer panes, panes are
-  cut into sub-panes, so that even a tumbling window is shared by many PUs; where it has more,
-  neighbouring panes stay together, so that a window does not collect too many parts.
-- *key-hash offsets*: a piece of a key is dealt so many PUs further as the key's hash says, so
-  that at each moment all PUs have events, and not only the one whose turn it is.
+- *sub-panes*: a window is split into about `PIECES` pieces. If it has fewer panes, panes are cut
+  into sub-panes, so that even a tumbling window is shared by many PUs; if it has more, neighbouring
+  panes stay together, so that a window does not collect too many parts.
+- *key-hash offsets*: the pieces of a key are shifted by the key's hash, so that at each moment all
+  PUs have events, and not only one of them.
 - *advancing messages*: every message tells every PU how far the stream has come; no PU waits for
   an event of its own, or for a dummy, to learn that a window has ended.
 
-A window begins in one piece, ends in another, and holds those in between as a whole. So what a PU
+A window begins in one piece, ends in another, and contains all pieces between them. So what a PU
 adds to a window is a piece from some pane on, or up to some pane: two scans over the panes of a
 piece, one from each side, serve every window (`pieces.py`). Merging costs two combines for a pane
 and one for a part, however finely windows slide.
 
-What is dealt out is a matter of the query and not of the number of PUs, and parts are merged in
-order of time. So results are the same to the bit for any number of PUs, and aggregates may depend
-on the order of events, which the thesis had to leave out.
+How a window is split depends on the query, not on the number of PUs, and parts are merged in order
+of time. So results are the same to the bit for any number of PUs, and aggregates may depend on the
+order of events, which the thesis had to leave out.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ from paneflow.engines.multicore.topologies.topology import Topology, under_way
 
 
 class Ended:
-    """Which windows of a span have ended, and which of them only with the present message.
+    """Which windows of a span have ended, and which of them with the current message.
 
-    Windows up to number `before` had ended by the message before, those up to `now` have ended
-    now: by key, if events are counted, otherwise there is one number for all.
+    Windows up to number `before` had ended with the previous message, and those up to `now` have
+    ended now. Count windows have one number for each key, time windows one for all keys.
     """
 
     def __init__(self, span: Span) -> None:
@@ -63,7 +63,7 @@ class Ended:
         self._changed = np.zeros(0, np.int64)
 
     def advance(self, work: Work) -> bool:
-        """Take notice of a message; whether it may have ended windows."""
+        """Note a message, and return whether it may have ended windows."""
         if self._span.by_count:
             self._advance_keys(*(work.counted or (self._changed[:0],) * 2))
             return True
@@ -85,7 +85,7 @@ class Ended:
 
     @property
     def base(self) -> int:
-        """A number that none of the windows that have just ended is below."""
+        """A lower bound for the numbers of the windows that have just ended."""
         return 0 if self._span.by_count else int(self.before[0])
 
     @property
@@ -96,9 +96,9 @@ class Ended:
         return bool(self.now[0] > self.before[0])
 
     def listed(self, panes: Pieces) -> tuple[Array, Array, Array]:
-        """Of count windows: the panes that may be in windows that have just ended, key by key.
+        """List the panes that may be in count windows that have just ended, key by key.
 
-        Their numbers, their keys, and which of them no later window needs.
+        Returns their numbers, their keys, and which of them no later window needs.
         """
         keys = self._changed[self.now[self._changed] > self.before[self._changed]]
         first = (self.before[keys] + 1) * panes.per_slide
@@ -110,7 +110,7 @@ class Ended:
 
 
 class PaneLineUnit(CollectingUnit):
-    """A PU that folds panes of its own, and adds to windows that pass by."""
+    """A PU that folds its own panes, and adds its parts to passing windows."""
 
     def __init__(
         self, crew: Crew, rank: int, pauses: Pauses | None, question: Question, workers: int
@@ -124,9 +124,9 @@ class PaneLineUnit(CollectingUnit):
         self._windows = Cells(question)
         self._added: dict[int, list[Contents]] = {}
         self._bases: dict[int, list[int]] = {}
-        """For each message that ended windows: what I add to them, and where numbers begin."""
+        """For each message that ended windows: what this PU adds, and where numbers begin."""
         self._in_order = True
-        """Whether panes were met in the order of their numbers; stragglers may make older ones."""
+        """Whether panes were created in the order of their numbers; stragglers may break it."""
 
     @property
     def depth(self) -> int:
@@ -166,7 +166,7 @@ class PaneLineUnit(CollectingUnit):
                 self.sets.put(ResultSet(share.work))
 
     def _parts(self, panes: Pieces, cells: Cells, ended: Ended) -> Contents:
-        """What my panes add to windows that have just ended; panes no longer needed are dropped."""
+        """What these panes add to windows that have just ended; drops panes no longer needed."""
         held = cells.contents()
         if not ended.some:
             return held.chosen(places(0))
@@ -188,7 +188,7 @@ class PaneLineUnit(CollectingUnit):
         return parts
 
     def collect(self, found: ResultSet) -> None:
-        """Add my parts to the windows that pass by; the first PU puts them together."""
+        """Add this PU's parts to the passing windows; the first PU merges them."""
         self.counts["result_sets"] += 1
         found.parts.append(self._added.pop(found.work.seq))
         bases = self._bases.pop(found.work.seq)

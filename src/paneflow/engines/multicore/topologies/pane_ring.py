@@ -1,21 +1,21 @@
 """The Round-Robin-Cyclic Pane-based approach (RRCPA, chapter 9 of the thesis): a ring of panes.
 
-An event goes to one PU only, the one that is responsible for its pane: panes are dealt out in
-turn, and so are windows. Panes that have expired go round the ring counterclockwise, from PU to
-PU, as far as there are windows that they contribute to; each PU merges them into its windows. The
-rules by which they are forwarded are those of chapter 7: a PU has a queue of its own finished
-panes and one of the previous PU's, and takes the earlier.
+An event goes to one PU only, the one that is responsible for its pane; panes are assigned to PUs in
+turn, and so are windows. Expired panes travel round the ring counterclockwise, as far as there are
+windows that they contribute to, and each PU merges them into its windows. They are forwarded by
+the rules of chapter 7: a PU has a queue of its own finished panes and one of the previous PU's,
+and takes the earlier.
 
-Stragglers of a pane that has expired make another pane of the same number, which goes round by
-itself, to windows that are still open.
+Stragglers of an expired pane make another pane with the same number, which travels on its own to
+the windows that are still open.
 
-All panes of one PU that have expired by the same message travel together, under the number of
-that message. Every message tells every PU how far the stream has come, so a pane expires as soon
-as the stream has passed it, and not when its PU gets the next event of its own. When panes come
-from the last PU that the windows here need panes of, all others have come before, and the PU is
-safe up to their message: then it merges them, in order of time.
+All panes of one PU that expire with the same message travel together, under the number of that
+message. Every message tells every PU how far the stream has come, so a pane expires as soon as the
+stream has passed it, not when its PU receives its next event. When panes arrive from the last PU
+whose panes the windows here need, all others have arrived before, so this PU is safe up to their
+message and merges them, in order of time.
 
-The last PU makes a result set when panes end their way there, which every P-th pane does, or when
+The last PU makes a result set when panes end their journey there, as every P-th pane does, or when
 a watermark asks for it.
 """
 
@@ -42,7 +42,7 @@ from paneflow.engines.multicore.tuning import tuning
 
 @dataclass(frozen=True, eq=False)
 class Expired:
-    """The panes of one PU that have expired by a message, for each span."""
+    """The panes of one PU that have expired with a message, for each span."""
 
     work: Work
     origin: int
@@ -50,14 +50,14 @@ class Expired:
 
 
 class PaneRingUnit(Holder):
-    """A PU that folds panes of its own, and merges windows of its own from all panes."""
+    """A PU that folds its own panes, and merges all panes into its own windows."""
 
     def __init__(
         self, crew: Crew, rank: int, pauses: Pauses | None, question: Question, workers: int
     ) -> None:
         super().__init__(crew, rank, pauses, question, workers)
         self.shares: Ring[Share] = Ring(under_way(workers), self.bell)
-        # From each other PU what has expired by messages that are not merged here yet.
+        # What has expired at other PUs with messages that are not merged here yet.
         self.previous: Ring[Expired] = Ring(under_way(workers) * workers, self.bell)
         self.successor: PaneRingUnit = self
         self.panes = [Panes(span) for span in question.spans]
@@ -69,7 +69,7 @@ class PaneRingUnit(Holder):
         self._received: dict[int, list[Expired]] = {}
         self._merged = -1
         self._latest: deque[Work] = deque(maxlen=2 * under_way(workers))
-        """What was merged last, as far as other PUs may be behind."""
+        """The last messages that were merged, as many as other PUs may be behind."""
         self._waiting = 0
         self._stranded: list[Finished] = []
 
@@ -99,14 +99,14 @@ class PaneRingUnit(Holder):
         return True
 
     def _fold(self, share: Share) -> None:
-        """Find or create panes, and let my events contribute to them."""
+        """Add this PU's events to their panes."""
         for mine, cells in zip(share.events, self._open, strict=True):
             if mine is not None:
                 events, numbers = mine
                 self.counts["pane_updates"] += cells.absorb(events, places(len(numbers)), numbers)
 
     def _expire(self, work: Work) -> bool:
-        """Push expired panes into my own queue, if the stream has passed the end of any pane."""
+        """Queue expired panes, if the stream has passed the end of any pane."""
         now = [panes.at(work.limit) for panes in self.panes]
         if self._passed is None:
             self._passed = [panes.at(work.since) for panes in self.panes]
@@ -147,17 +147,17 @@ class PaneRingUnit(Holder):
             self.successor.previous.put(expired)
             self.pause()
         else:
-            # The last stop on its way: everything earlier has come before it.
+            # The last stop on its way: everything earlier has arrived.
             together = self._received.pop(expired.work.seq)
             self._merged = expired.work.seq
             if self.attempt(expired.work.seq, lambda: self._merge(together)) and self.rightmost:
                 self._make_result_set(expired)
-            # Not before: so a PU that is held up anywhere holds up the feeder, and no ring is
-            # filled by messages that others have worked on long ago.
+            # Only now, so that a delayed PU also delays the feeder. Otherwise messages that others
+            # processed long ago would fill its ring.
             self.applied_one()
 
     def _merge(self, together: list[Expired]) -> None:
-        """Find or create windows, and let panes contribute to them."""
+        """Merge panes into the windows they belong to."""
         for k, (panes, cells) in enumerate(zip(self.panes, self.cells, strict=True)):
             come = joined([expired.panes[k] for expired in together])
             come = come.chosen(order_of(come.number))
@@ -193,7 +193,7 @@ class PaneRingUnit(Holder):
             self.sets.put(ResultSet(expired.work))
 
     def strand(self, found: ResultSet) -> None:
-        # Not every message makes a result set, so it may hold windows that ended before.
+        # Not every message makes a result set, so this one may hold windows that ended earlier.
         self._stranded += found.windows
 
     def collect(self, found: ResultSet) -> None:
@@ -206,7 +206,7 @@ class PaneRingUnit(Holder):
         if failure is None or any(seq < failure.seq for seq in self._received):
             return False
         if self.rightmost and self.applied >= failure.seq and not self._closed:
-            # What was merged before the failure is final, also where no result set was due.
+            # What was merged before the failure is final, even if no result set was due.
             before = [work for work in self._latest if work.seq < failure.seq]
             if before:
                 self.pass_on(ResultSet(before[-1]))

@@ -1,7 +1,7 @@
 """The Round-Robin approach (RRA, chapter 6 of the thesis): a line without hash operations.
 
-Window w belongs to PU w mod P. A PU finds its windows of an event by a little arithmetic (the
-thesis' pseudocode 3): neighbouring windows of one PU are P slides apart, its local window advance.
+Window w belongs to PU w mod P. A PU computes its windows of an event (pseudocode 3 of the thesis):
+neighbouring windows of one PU are P slides apart, which the thesis calls its local window advance.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from paneflow.engines.multicore.topologies.parts.question import Span
 
 @Loop
 def every_pth(ticks, start, end, span, rank, workers, which, numbers):  # type: ignore[no-untyped-def]
-    """Pairs of event and window, of the windows that belong to a PU in turn; how many."""
+    """List pairs of event and window, for every P-th window; return how many there are."""
     reach, slide, offset, lowest = span
     found = 0
     for i in range(start, min(end, len(ticks))):

@@ -1,7 +1,7 @@
 """The Round-Robin-Cyclic approach (RRCA, chapter 8 of the thesis): windows in turn, on a ring.
 
-The ring and its rules are those of the Hash-Once approach; which PU is responsible for a window
-follows from the window's number, as in the Round-Robin approach.
+The ring and its rules are those of the Hash-Once approach. The window's number says which PU is
+responsible for it, as in the Round-Robin approach.
 """
 
 from __future__ import annotations

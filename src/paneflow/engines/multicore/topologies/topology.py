@@ -1,8 +1,4 @@
-"""What all topologies share: PUs that run from the beginning, and how they are fed and stopped.
-
-"The thesis" that this file and its neighbours cite is source document 000: a master's thesis on
-streaming aggregation without a coordinator, with five approaches in chapters 5 to 9.
-"""
+"""What all topologies share: how PUs are made, fed and stopped."""
 
 from __future__ import annotations
 
@@ -24,10 +20,10 @@ if TYPE_CHECKING:
 
 
 def under_way(workers: int) -> int:
-    """How many messages each PU may have before it: the thesis' queue size, but of batches.
+    """How many messages may be under way to each PU: the queue size of the thesis, in batches.
 
-    In a ring a PU cannot work on a message until up to P - 1 others have followed it. So that they
-    can, half of the messages under way must be more than that.
+    In a ring, a PU cannot process a message until up to P - 1 others have followed it. To let them
+    follow, half of the messages under way must be more than that.
     """
     return tuning.under_way + 2 * workers
 
@@ -36,9 +32,9 @@ class Topology(Crewed):
     """PUs in a line or a ring."""
 
     prompt: ClassVar[bool] = True
-    """Whether windows that a batch ends are given out without a watermark behind it."""
+    """Whether the windows that a batch ends are emitted without waiting for a watermark."""
     most_windows: ClassVar[int] = 1 << 20
-    """Windows that an event or a pane may belong to at once, each of which is updated by itself."""
+    """How many windows an event or a pane may belong to; each of them is updated separately."""
 
     @classmethod
     def refuses(cls, query: Query, kinds: Kinds) -> str | None:
@@ -52,7 +48,7 @@ class Topology(Crewed):
             raise UnsupportedError(f"strategy {self.name!r} refuses the query: {why}")
         self._question = Question(query, kinds)
         self._arrivals = Arrivals(self._question, self.prompt)
-        # Kernels are built here: once, and not by several PUs that wait for each other.
+        # Build kernels once, here, rather than in several PUs that would wait for each other.
         Cells(self._question).warm()
         self._crew = Crew(self.name)
         self._wire(workers, pauses)
@@ -62,11 +58,11 @@ class Topology(Crewed):
 
     @abstractmethod
     def _wire(self, workers: int, pauses: Pauses | None) -> None:
-        """Make the PUs, and the rings between them."""
+        """Make the PUs and the rings between them."""
 
     @abstractmethod
     def _send(self, work: Work) -> None:
-        """Deal out a message when there is room for it."""
+        """Hand a message to the PUs once there is room for it."""
 
     def feed(self, batch: Batch) -> None:
         self._check_open()
@@ -98,13 +94,13 @@ class Topology(Crewed):
         self._await_end()
 
     def _deliver(self, work: Work) -> None:
-        """Send a message, and work on it where PUs are left asleep."""
+        """Send a message, and do the work of PUs that are left asleep."""
         self._crew.weigh()
         self._send(work)
         self._crew.help()
 
     def _settle(self) -> None:
-        """Send what PUs need, beyond what they were sent, to work everything off."""
+        """Send what PUs still need in order to process everything they were sent."""
 
     def _check_open(self) -> None:
         if self._crew.failure is not None and not self._settled:

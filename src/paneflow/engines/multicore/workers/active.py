@@ -1,10 +1,11 @@
-"""Active workers: each keeps windows of its own, and is sent the events that they need.
+"""Active workers: each keeps its own windows, and is sent the events that they need.
 
-Section 3 and algorithms 1 and 2 of Mencagli et al. Window w belongs to worker w mod N. The
-emitter evaluates the mapping function on every event, as it comes, and sends it to each worker
-that has a window with it; a worker sees windows that slide by min(W, S·N) instead of S, and works
-on them by itself, sharing slices among its own windows. That is possible only where an event's
-windows are known when it comes: context-free and forward-context-free windows.
+Section 3 and algorithms 1 and 2 of Mencagli et al., "Harnessing Sliding-Window Execution Semantics
+for Parallel Stream Processing". Window w belongs to worker w mod N. The emitter evaluates the
+mapping function on every event as it arrives, and sends it to each worker that has a window with
+it. A worker sees windows that slide by min(W, S·N) instead of S, and processes them on its own,
+sharing slices among its windows. That is possible only if the windows of an event are known when it
+arrives: for context-free and forward-context-free windows.
 """
 
 from __future__ import annotations
@@ -30,16 +31,16 @@ if TYPE_CHECKING:
     from paneflow.query import Query
 
 FARTHEST = 2**49
-"""So far that the slides of a thousand workers are no longer than a window's may be."""
+"""A slide up to this is still a valid one when multiplied by a thousand workers."""
 
 
 def private(window: Window, worker: int, workers: int) -> Window:
-    """The window as a worker sees it: every N-th of the windows, beginning with its first.
+    """The window as a worker sees it: every N-th window, starting with the worker's first.
 
     >>> from paneflow import windows as W
     >>> print(private(W.sliding(4, 1), 1, 2))
     sliding(4, 2, offset=1)
-    >>> print(private(W.count(4, 3), 1, 2))  # sent nothing but the events of its windows
+    >>> print(private(W.count(4, 3), 1, 2))  # it is sent only the events of its windows
     count(4)
     """
     if isinstance(window, Sliding):
@@ -58,17 +59,17 @@ def _farther(window: Sliding) -> int:
     return max(window.slide.value, abs(window.offset.value))
 
 
-class Mapping:
-    """The mapping function of one window: which workers need an event."""
+class MappingFunction:
+    """Tells which workers need an event, for one window."""
 
     def __init__(self, window: Window, workers: int) -> None:
         self._window = window
         self._workers = workers
         self._seen = np.zeros(0, np.int64)
-        """For each key, how many events, or how many marks, have come."""
+        """For each key, how many events or marks it has had."""
 
     def masks(self, events: Batch) -> list[Array | None]:
-        """For each worker, which events it is sent; None: all of them."""
+        """For each worker, which events it is sent; None for all of them."""
         window, workers = self._window, self._workers
         needed = np.zeros((workers, len(events)), np.bool_)
         if isinstance(window, Sliding):
@@ -96,8 +97,8 @@ class Mapping:
 
 
 @dataclass(frozen=True, eq=False)
-class Share:
-    """What one worker is sent of a message: its events for each window, or a watermark."""
+class WorkerMessage:
+    """What one worker gets of a message: its events for each window, or a watermark."""
 
     seq: int
     events: dict[str, Batch] | None
@@ -106,7 +107,7 @@ class Share:
 
 
 class ActiveWorker(Unit):
-    """A PU with private windows and buffers."""
+    """A PU with its own windows and buffers."""
 
     def __init__(
         self,
@@ -119,7 +120,7 @@ class ActiveWorker(Unit):
         gathering: Gathering,
     ) -> None:
         super().__init__(crew, rank, pauses)
-        self.inbox: Ring[Share] = Ring(tuning.messages_ahead, self.bell)
+        self.inbox: Ring[WorkerMessage] = Ring(tuning.messages_ahead, self.bell)
         self._workers = workers
         self._gathering = gathering
         self._labels = {label: k for k, label in enumerate(sorted(query.windows))}
@@ -133,31 +134,31 @@ class ActiveWorker(Unit):
         return len(self.inbox)
 
     def step(self) -> bool:
-        share = self.inbox.take()
-        if share is None:
+        message = self.inbox.take()
+        if message is None:
             return False
         rows: list[Rows] = []
-        self.attempt(share.seq, lambda: rows.extend(self._work(share)))
-        self._gathering.put(share.seq, rows)
+        self.attempt(message.seq, lambda: rows.extend(self._work(message)))
+        self._gathering.put(message.seq, rows)
         self.applied_one()
         return True
 
-    def _work(self, share: Share) -> list[Rows]:
-        if share.events is not None:
-            for label, events in share.events.items():
+    def _work(self, message: WorkerMessage) -> list[Rows]:
+        if message.events is not None:
+            for label, events in message.events.items():
                 self.counts["tuples"] += len(events)
                 self._open[label].take(events)
             return []
         rows: list[Rows] = []
         for label, windows in self._open.items():
-            found = windows.advance(share.watermark, share.arrived)
+            found = windows.advance(message.watermark, message.arrived)
             rows += [self._renumbered(some, self._labels[label]) for some in found]
             windows.settle()
         self.counts["results"] += sum(map(len, rows))
         return rows
 
     def _renumbered(self, rows: Rows, label: int) -> Rows:
-        """A worker's own windows under the numbers they have in the query."""
+        """This worker's windows with the numbers that they have in the query."""
         return dataclasses.replace(
             rows,
             label=np.full(len(rows), label, np.int32),
@@ -190,7 +191,7 @@ class Active(Farm):
         self, query: Query, kinds: Kinds, workers: int, pauses: Pauses | None = None
     ) -> None:
         super().__init__(query, kinds)
-        self._mappings = {label: Mapping(w, workers) for label, w in query.windows.items()}
+        self._mappings = {label: MappingFunction(w, workers) for label, w in query.windows.items()}
         self._workers = [
             ActiveWorker(self._crew, rank, pauses, query, kinds, workers, self._gathering)
             for rank in range(workers)
@@ -204,7 +205,7 @@ class Active(Farm):
             shares = [_needed(events, masks, worker.rank) for worker in self._workers]
         seq = self._gathering.expect(len(self._workers), self._arrived, passed)
         for worker, share in zip(self._workers, shares, strict=True):
-            worker.inbox.put(Share(seq, share, watermark, self._arrived))
+            worker.inbox.put(WorkerMessage(seq, share, watermark, self._arrived))
 
 
 def _needed(events: Batch, masks: dict[str, list[Array | None]], rank: int) -> dict[str, Batch]:
@@ -220,7 +221,7 @@ def _needed(events: Batch, masks: dict[str, list[Array | None]], rank: int) -> d
 
 @compiled
 def _spread(first, last, i, needed):  # type: ignore[no-untyped-def]
-    """Send event i to the workers of the windows from first to last."""
+    """Mark event i for the workers of the windows from first to last."""
     workers = len(needed)
     for w in range(first, min(last, first + workers - 1) + 1):
         needed[w % workers, i] = True

@@ -1,14 +1,15 @@
-"""Agnostic workers: an emitter finds complete windows, workers compute them, and know no more.
+"""Agnostic workers: an emitter finds complete windows, and workers compute them.
 
-Sections 3 and 4.3 and algorithm 4 of Mencagli et al. The emitter keeps the events in a window
-buffer that workers read at the same time (`closing/event_log.py`) and decides which windows are
-complete (`closing/finders.py`). It deals them out on demand: a worker that is done says so, and is
-given the next; whatever nobody is ready for waits. So every kind of window can be served, and
-windows of very different sizes keep all workers busy.
+Sections 3 and 4.3 and algorithm 4 of Mencagli et al., "Harnessing Sliding-Window Execution
+Semantics for Parallel Stream Processing". The emitter keeps events in a window buffer that workers
+read at the same time (`closing/event_log.py`), and decides which windows are complete
+(`closing/finders.py`). It hands them out on demand: a worker that is done says so and gets the next
+ones; if no worker is ready, they wait. So every kind of window can be served, and windows of very
+different sizes keep all workers busy.
 
 A worker gets windows as lists of slots, reads their events from the buffer, and computes every
-aggregate of each window from its events alone: whole-window functions are at home here, and
-nothing is shared between windows that overlap.
+aggregate of each window from its events alone. This suits functions of whole windows; overlapping
+windows share nothing.
 """
 
 from __future__ import annotations
@@ -45,9 +46,9 @@ ORDINAL, MOMENT = "\0window", "\0moment"
 
 @dataclass(frozen=True, eq=False)
 class Descriptor:
-    """Windows for one worker, and the pieces of the buffer that their events lie in.
+    """Windows for one worker, and the pieces of the buffer with their events.
 
-    Pieces are never changed, and are gone when neither the buffer nor a descriptor has them.
+    Pieces never change, and are freed when neither the buffer nor a descriptor refers to them.
     """
 
     seq: int
@@ -57,7 +58,7 @@ class Descriptor:
 
 
 class Schedule:
-    """Deals descriptors out on demand: to workers that are ready, in order."""
+    """Hands descriptors to workers that are ready, in order."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -65,7 +66,7 @@ class Schedule:
         self._ready: deque[AgnosticWorker] = deque()
 
     def send(self, descriptor: Descriptor) -> None:
-        """Give windows to a worker that is ready, or keep them for the next."""
+        """Give windows to a worker that is ready, or keep them for the next one that is."""
         with self._lock:
             if self._ready:
                 self._ready.popleft().inbox.put(descriptor)
@@ -73,7 +74,7 @@ class Schedule:
                 self._waiting.append(descriptor)
 
     def feedback(self, worker: AgnosticWorker) -> None:
-        """A worker is ready: it is given what waits, if anything does."""
+        """Note that a worker is ready, and give it what waits, if anything does."""
         with self._lock:
             if self._waiting:
                 worker.inbox.put(self._waiting.popleft())
@@ -82,7 +83,7 @@ class Schedule:
 
 
 class AgnosticWorker(Unit):
-    """A PU that computes the windows it is given."""
+    """A PU that computes the windows it gets."""
 
     def __init__(
         self,
@@ -98,7 +99,7 @@ class AgnosticWorker(Unit):
         self._schedule = schedule
         self._gathering = gathering
         self._names = list(dict.fromkeys(c for a in query.aggregates.values() for c in a.columns))
-        # A window's events, under its ordinal as key, are a table with one row for an answer.
+        # The events of a window, with its ordinal as key, are a table with one result row.
         self._whole = type(query)(tumbling(1), query.aggregates, ORDINAL, MOMENT)
         schedule.feedback(self)
 
@@ -174,7 +175,7 @@ class Agnostic(Farm):
 
     @property
     def buffer(self) -> EventLog:
-        """What the emitter keeps and workers read."""
+        """The events that the emitter keeps and workers read."""
         return self._buffer
 
     def _emit(self, events: Batch | None, watermark: int, passed: int) -> None:
@@ -195,7 +196,7 @@ class Agnostic(Farm):
         self._buffer.settle(self._finders)
 
     def _cut(self, windows: Extents) -> list[Extents]:
-        """Windows in pieces of about as many events each."""
+        """Windows in parts of about equally many events."""
         before = np.append(0, np.cumsum(windows.hi - windows.lo))
         total = int(before[-1])
         even = total // (tuning.descriptors_per_worker * len(self._crew.units))
@@ -206,7 +207,7 @@ class Agnostic(Farm):
 
 
 def _slots(windows: Extents) -> Array:
-    """The slots of all windows' events, one window behind the other."""
+    """The slots of the events of all windows, window by window."""
     sizes = windows.hi - windows.lo
     starts = np.cumsum(sizes) - sizes
     places = np.arange(int(sizes.sum())) - np.repeat(starts - windows.lo, sizes)

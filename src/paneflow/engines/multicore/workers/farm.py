@@ -1,8 +1,8 @@
-"""What both worker models share: an emitter that feeds workers, and a collector behind them.
+"""What both worker models share: an emitter that feeds workers, and a collector of their rows.
 
-Everything the emitter is given, events or a watermark, is a message with a number. A message is
-worked on in parts, by several workers at once; what they give is put out message by message, so
-that rows leave in an order that does not depend on who was faster.
+Everything that the emitter gets, events or a watermark, is a message with a number. Several workers
+process parts of a message at the same time. Their rows are put out message by message, so the order
+of rows does not depend on which worker was faster.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(eq=False)
-class _Message:
+class _Expected:
     parts: int
     arrived: float
     passed: int
@@ -37,28 +37,28 @@ class _Message:
 
 
 class Gathering:
-    """The parts of messages, put out in the order of the messages."""
+    """Collects the parts of messages, and puts them out in the order of messages."""
 
     def __init__(self, crew: Crew) -> None:
         self._crew = crew
         self._lock = threading.Lock()
-        self._messages: deque[_Message] = deque()
+        self._messages: deque[_Expected] = deque()
         self._first = 0
 
     def __len__(self) -> int:
         return len(self._messages)
 
     def expect(self, parts: int, arrived: float, passed: int) -> int:
-        """Announce the next message; gives its number. Without parts it is complete."""
+        """Announce the next message, and return its number. Without parts it is complete."""
         with self._lock:
-            self._messages.append(_Message(parts, arrived, passed))
+            self._messages.append(_Expected(parts, arrived, passed))
             seq = self._first + len(self._messages) - 1
         if parts == 0:
             self.flush()
         return seq
 
     def put(self, seq: int, rows: list[Rows]) -> None:
-        """One part of a message is done."""
+        """Take the rows of one part of a message."""
         with self._lock:
             message = self._messages[seq - self._first]
             message.rows += rows
@@ -66,7 +66,7 @@ class Gathering:
         self.flush()
 
     def flush(self) -> None:
-        """Put out what is complete; after a failure only what stands before it, then stop."""
+        """Put out what is complete; after a failure, only what comes before it, then stop."""
         crew = self._crew
         with self._lock:
             while self._messages and self._messages[0].parts == 0 and not crew.broken(self._first):
@@ -82,7 +82,7 @@ class Gathering:
 
 
 class Farm(Crewed):
-    """An emitter, in the thread that feeds, and workers behind it. Subclasses deal out the work."""
+    """An emitter in the feeding thread, and its workers. Subclasses hand out the work."""
 
     def __init__(self, query: Query, kinds: Kinds) -> None:
         why = self.refuses(query, kinds)
@@ -96,7 +96,7 @@ class Farm(Crewed):
 
     @abstractmethod
     def _emit(self, events: Batch | None, watermark: int, passed: int) -> None:
-        """Deal out what has come."""
+        """Hand out events, or a watermark, to workers."""
 
     def feed(self, batch: Batch) -> None:
         if not len(batch):
@@ -135,7 +135,7 @@ class Farm(Crewed):
 
 
 def refused_window(query: Query) -> str | None:
-    """Why a window cannot be dealt out; None if all can."""
+    """Why a window cannot be handed out; None if all can."""
     for label, window in query.windows.items():
         if isinstance(window, Custom):
             return (

@@ -1,1 +1,1 @@
-"""What processing units hold and send each other."""
+"""What PUs keep and send each other."""

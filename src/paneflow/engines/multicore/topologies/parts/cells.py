@@ -1,8 +1,8 @@
-"""Cells: the windows or panes that one PU has open, found by their number and key.
+"""Cells: the open windows or panes of one PU, found by their number and key.
 
-A pane is a window like any other, only shorter. Whatever contributes to cells, an event or a
-finished pane, does it in two steps, as in the thesis: find or create the cell, then run a step of
-the aggregate on it. Both are compiled loops over pairs (contributor, number).
+To cells, a pane is just a short window. Events and finished panes contribute to cells in two steps,
+as in the thesis: find or create the cell, then run a step of the aggregate on it. Both are compiled
+loops over pairs (contributor, number).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Cells:
     """Open cells, at most one for each pair of number and key."""
 
     def __init__(self, question: Question, watched: bool = False) -> None:
-        """`watched`: somebody will ask which cells were touched."""
+        """`watched`: note which cells are touched, for `touched`."""
         self._question = question
         self._watched = watched
         self._touched: list[Array] = []
@@ -53,11 +53,11 @@ class Cells:
         return self._used
 
     def contents(self) -> Contents:
-        """What is held now, as views."""
+        """All cells, as views."""
         return self._held.until(self._used)
 
     def warm(self) -> None:
-        """Build and compile everything, by doing it with nothing."""
+        """Build and compile all kernels, by running them on nothing."""
         none = np.zeros(0, np.int64)
         self.absorb(Inputs.none(self._question), none, none)
         self.merge(self.take(), none, none)
@@ -65,10 +65,10 @@ class Cells:
         self._question.lower(held.rows, held.counts, held.partials)
 
     def absorb(self, events: Inputs, which: Array, numbers: Array) -> int:
-        """Let event which[j] contribute to the cell numbers[j] of its key; how many steps."""
+        """Add event which[j] to the cell numbers[j] of its key; return the number of steps."""
         cells = self._find(numbers, which, events.key)
         held = self._held
-        # The aggregates first: if a user's function fails, its events have not been counted.
+        # Aggregates first: if a user's function fails, the events have not been counted yet.
         for op, run, inputs, partial in zip(
             self._question.operators, self._absorb, events.inputs, held.partials, strict=True
         ):
@@ -82,9 +82,9 @@ class Cells:
         return len(cells)
 
     def merge(self, panes: Contents, which: Array, numbers: Array) -> int:
-        """Let pane which[j] contribute to the cell numbers[j] of its key, the earlier panes first.
+        """Merge pane which[j] into the cell numbers[j] of its key; return the number of steps.
 
-        How many steps that were.
+        Earlier panes come first.
         """
         cells = self._find(numbers, which, panes.key)
         held = self._held
@@ -105,15 +105,16 @@ class Cells:
             self._touched.append(cells)
 
     def touched(self) -> Array:
-        """The places of cells that were contributed to since this was asked last."""
+        """The places of cells that have changed since the last call."""
         touched = np.unique(np.concatenate([_NOWHERE, *self._touched]))
         self._touched = []
         return touched
 
     def remove_at(self, leaving: Array, watched: Array) -> Contents:
-        """Take out those at places, which grow; `watched` are places of others to be asked again.
+        """Take out the cells at increasing places; those at `watched` count as touched again.
 
-        Few of many leave holes that the last ones are moved into: it costs by how many leave.
+        If few of many leave, the last cells move into the holes, so the cost depends on how many
+        leave.
         """
         removed = self._held.chosen(leaving)
         if 4 * len(leaving) > self._used:
@@ -139,20 +140,20 @@ class Cells:
         return removed
 
     def find(self, numbers: Array, keys: Array) -> Array:
-        """The places of cells by their numbers and keys; -1 where there is none."""
+        """The places of cells, by number and key; -1 where there is no such cell."""
         cells = np.empty(len(numbers), np.int64)
         _look_up(len(numbers), numbers, keys, self._table, self._held.fields, cells)
         return cells
 
     def remove(self, leaving: Array) -> Contents:
-        """Take out those that are marked among `contents`."""
+        """Take out the marked ones among `contents`."""
         left, stay = self._sorted_out(leaving)
         removed = self._held.chosen(left)
         self._keep(stay)
         return removed
 
     def drop(self, leaving: Array) -> None:
-        """Forget those that are marked among `contents`."""
+        """Drop the marked ones among `contents`."""
         self._keep(self._sorted_out(leaving)[1])
 
     def _sorted_out(self, leaving: Array) -> tuple[Array, Array]:
@@ -168,7 +169,7 @@ class Cells:
             _enter(self._used, self._table, self._held.fields, self._used)
 
     def take(self) -> Contents:
-        """Take out all of them; their room stays for others."""
+        """Take out all cells; their room is kept for others."""
         taken = self.contents().copy()
         self._used = 0
         self.least = AFTER_ALL
@@ -204,7 +205,7 @@ class Cells:
 
 @pasted
 def _place(number, key):  # type: ignore[no-untyped-def]
-    # Neighbouring numbers and keys are spread over the table, and so are those far apart.
+    # Spreads neighbouring numbers and keys over the table, as well as those far apart.
     x = np.uint64(number) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(key)
     x = (x ^ (x >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
     return np.int64(x >> np.uint64(32))
@@ -236,7 +237,7 @@ def _find_or_create(numbers, which, keys, table, used, fields, cells):  # type: 
 
 @Loop
 def _sort_out(leaving, places):  # type: ignore[no-untyped-def]
-    """The places of those that leave, then of those that stay; how many leave."""
+    """List the places of cells that leave, then of those that stay; return how many leave."""
     gone = 0
     for i in range(len(leaving)):
         gone += leaving[i]
@@ -265,7 +266,7 @@ def _look_up(numbers, keys, table, fields, cells):  # type: ignore[no-untyped-de
 
 @helper
 def _spot(cell, table, fields):  # type: ignore[no-untyped-def]
-    """Where in the table a cell is entered."""
+    """Where in the hash table a cell is entered."""
     mask = len(table) - 1
     at = _place(fields[NUMBER, cell], fields[KEY, cell]) & mask
     while table[at] != cell:
@@ -275,7 +276,7 @@ def _spot(cell, table, fields):  # type: ignore[no-untyped-def]
 
 @Loop
 def _take_out(leaving, table, fields, used, source, target):  # type: ignore[no-untyped-def]
-    """Take cells out, the last first, and move the last of all into the holes; how many moves."""
+    """Take cells out, the last first, and fill holes with the last cells; return how many moved."""
     mask = len(table) - 1
     moves = 0
     for j in range(len(leaving) - 1, -1, -1):
@@ -284,7 +285,7 @@ def _take_out(leaving, table, fields, used, source, target):  # type: ignore[no-
         at = (hole + 1) & mask
         while table[at] >= 0:
             home = _place(fields[NUMBER, table[at]], fields[KEY, table[at]]) & mask
-            # Those behind a hole move up, unless they would stand before their own place.
+            # Entries after a hole move up, unless that would put them before their home.
             if ((at - home) & mask) >= ((at - hole) & mask):
                 table[hole] = table[at]
                 hole = at

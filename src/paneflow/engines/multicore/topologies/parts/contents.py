@@ -1,4 +1,4 @@
-"""What windows and panes hold: travels from PU to PU, and is put together there."""
+"""What windows and panes hold: it travels from PU to PU and is joined there."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from paneflow.engines.multicore.threads.short_loops import (
 from paneflow.engines.multicore.topologies.parts.question import Question
 
 NUMBER, KEY, ROWS, FIRST, LAST, COUNTS = range(6)
-"""The rows of `fields`; counts are all from that row on."""
+"""The rows of `fields`; all rows from COUNTS on are counts."""
 
 
 @dataclass(frozen=True, eq=False)
 class Contents:
-    """What a number of windows or panes hold."""
+    """What some windows or panes hold."""
 
     fields: Array
-    """All that every aggregate needs, a row for each thing and a column for each window."""
+    """What every aggregate needs: a row for each kind, and a column for each window or pane."""
     partials: list[Partials]
 
     def __len__(self) -> int:
@@ -37,48 +37,48 @@ class Contents:
 
     @property
     def number(self) -> Array:
-        """Which window or pane it is."""
+        """The numbers of the windows or panes."""
         number: Array = self.fields[NUMBER]
         return number
 
     @property
     def key(self) -> Array:
-        """Whose."""
+        """The codes of their keys."""
         key: Array = self.fields[KEY]
         return key
 
     @property
     def rows(self) -> Array:
-        """How many events."""
+        """How many events they have."""
         rows: Array = self.fields[ROWS]
         return rows
 
     @property
     def first(self) -> Array:
-        """The time of the first event."""
+        """The times of their first events."""
         first: Array = self.fields[FIRST]
         return first
 
     @property
     def last(self) -> Array:
-        """The time of the last event."""
+        """The times of their last events."""
         last: Array = self.fields[LAST]
         return last
 
     @property
     def counts(self) -> Array:
-        """For each set of columns that is counted: how many events have all its values."""
+        """For each counted set of columns, how many events have all its values."""
         counts: Array = self.fields[COUNTS:]
         return counts
 
     def until(self, end: int) -> Contents:
-        """The first of them, as views."""
+        """The first ones, as views."""
         return Contents(
             self.fields[:, :end], [tuple(c[:end] for c in partial) for partial in self.partials]
         )
 
     def chosen(self, which: Array) -> Contents:
-        """Some of them: those at places, or marked by a mask."""
+        """Some of them, by place or by mask."""
         places = marked(which) if which.dtype == np.bool_ else which
         return Contents(
             taken_across(self.fields, places),
@@ -86,20 +86,20 @@ class Contents:
         )
 
     def copy(self) -> Contents:
-        """The same, in memory of its own."""
+        """A copy in new memory."""
         return Contents(
             self.fields.copy(), [tuple(c.copy() for c in partial) for partial in self.partials]
         )
 
     def close_up(self, kept: Array) -> None:
-        """Let those at places stand in the first places, in which they stand in order already."""
+        """Move those at increasing places to the front."""
         close_up_across(self.fields, kept)
         for partial in self.partials:
             for column in partial:
                 close_up(column, kept)
 
     def fill(self, source: Contents) -> None:
-        """Let others stand in the first places."""
+        """Write others to the front."""
         put_across(source.fields, self.fields, 0)
         for ours, theirs in zip(self.partials, source.partials, strict=True):
             for mine, other in zip(ours, theirs, strict=True):
@@ -107,13 +107,13 @@ class Contents:
 
 
 def room_for(question: Question, n: int) -> Contents:
-    """Room for so many, with nothing in it yet."""
+    """Room for n windows or panes, not initialised."""
     fields = np.empty((COUNTS + len(question.counted), n), np.int64)
     return Contents(fields, [op.empty(n) for op in question.operators])
 
 
 def joined(several: list[Contents]) -> Contents:
-    """The contents of all, one behind the other."""
+    """The contents of several, in order."""
     return Contents(
         concatenated_across([contents.fields for contents in several]),
         [

@@ -1,9 +1,9 @@
-"""The messages that the feeder sends to PUs, and what the feeder knows of the stream.
+"""The messages that the feeding thread sends to PUs, and what it knows of the stream.
 
-Every message ends in a limit: once a PU has worked on it, windows that end by the limit are
-final. A batch's limit is its last time, since nothing earlier will come; a watermark is a message
-without events. The limit of stragglers is the watermark that they are behind: windows that end by
-it have been given out, and are closed to them.
+Every message has a limit: once a PU has processed it, windows that end by the limit are final. The
+limit of a batch is its last time, since nothing earlier will come; a watermark is a message without
+events. The limit of stragglers is the watermark that they are behind: windows that end by it have
+been emitted, and are closed to them.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ class Work:
 
     seq: int
     since: int
-    """Its first time: what ended by then had no event."""
+    """Its first time: windows that ended by then had no event of it."""
     limit: int
     arrived: float
     events: Inputs | None = None
     positions: Array | None = None
-    """Where each event stands among those of its key, if some window counts events."""
+    """The position of each event among those of its key, if some window counts events."""
     counted: tuple[Array, Array] | None = None
-    """Keys that have got events, and how many they have now, if some window counts events."""
+    """The keys of its events, and how many events each has had, if some window counts events."""
     behind: bool = False
     """Whether its events are stragglers."""
     final: bool = False
     dummy: bool = False
-    """Whether it says nothing but that all before it has been sent."""
+    """Whether it only says that all messages before it have been sent."""
 
     def __len__(self) -> int:
         return 0 if self.events is None else len(self.events.t)
 
     def ticks(self, span: Span) -> Array:
-        """What a span's windows are made of: times, or positions."""
+        """The ticks of its events for a span: times, or positions."""
         assert self.events is not None
         if self.behind and span.by_count:
             return NO_TICKS
@@ -55,32 +55,32 @@ class Work:
         return ticks
 
     def open(self, span: Span) -> Span:
-        """The span with those windows alone that are open to the events."""
+        """The span, without the windows that are closed to these events."""
         return replace(span, least=span.ended(self.limit) + 1) if self.behind else span
 
 
 class Arrivals:
     """Makes messages of what arrives.
 
-    With `prompt`, windows that a batch ends are given out as soon as it has been worked on;
-    otherwise they may wait for a watermark.
+    With `prompt`, windows that a batch ends are emitted as soon as it has been processed; otherwise
+    they may wait for a watermark.
     """
 
     def __init__(self, question: Question, prompt: bool) -> None:
         self._question = question
         self._prompt = prompt
-        # By key: how many events it has had, and the number of the message with its last one.
+        # For each key, how many events it has had, and the number of the last message with one.
         self._counted = np.zeros(0, np.int64)
         self._met = np.zeros(0, np.int64)
         self._seq = 0
         self._limit: int | None = None
         self._watermark = -AFTER_ALL
         self._settled: int | None = None
-        """Up to where windows have been given out, as far as is known here."""
+        """Up to where windows have been emitted, as far as the feeding thread knows."""
         self._arrived = time.perf_counter()
 
     def batch(self, batch: Batch) -> Work:
-        """Events."""
+        """A message of events."""
         positions, counted = self._count(batch.key) if self._question.by_count else (None, None)
         self._arrived = batch.arrived
         self._limit = int(batch.t[-1])
@@ -94,7 +94,7 @@ class Arrivals:
         return Work(seq, since, self._limit, batch.arrived, events, positions, counted)
 
     def stragglers(self, batch: Batch) -> Work:
-        """Events behind the last watermark, by which all windows that it ends were given out."""
+        """A message of events behind the last watermark, whose windows have all been emitted."""
         self._arrived = batch.arrived
         if self._limit is None:
             self._limit = self._settled = self._watermark
@@ -103,7 +103,7 @@ class Arrivals:
         return Work(self._next(), self._limit, self._limit, batch.arrived, events, behind=True)
 
     def watermark(self, watermark: int) -> Work | None:
-        """A watermark; None if no window ends by it that has not been given out before."""
+        """A watermark; None if all windows that end by it have been emitted before."""
         self._watermark = watermark
         if self._limit is None:
             return None
@@ -114,7 +114,7 @@ class Arrivals:
         return Work(self._next(), limit, limit, self._arrived)
 
     def due(self, limit: int) -> bool:
-        """Whether windows end by a limit that have not been given out."""
+        """Whether windows that have not been emitted end by a limit."""
         settled = self._settled
         return settled is None or any(
             limit > settled if span.by_count else span.ended(limit) > span.ended(settled)
@@ -134,7 +134,7 @@ class Arrivals:
         return self._seq - 1
 
     def _count(self, key: Array) -> tuple[Array, tuple[Array, Array]]:
-        """The position of each event among those of its key; and each key's events so far."""
+        """The position of each event among those of its key; and each key's number of events."""
         more = int(key.max()) + 1 - len(self._counted)
         if more > 0:
             room = np.zeros(max(more, len(self._counted)), np.int64)

@@ -2,7 +2,7 @@
 
 A pane is as long as the slide, if the slide divides the range; otherwise every slide is cut in
 two, where windows begin and where they end (Krishnamurthy et al., "On-the-fly sharing for streamed
-aggregation", 2006), and it may be cut further. Panes are numbered through; window w is made of
+aggregation", 2006). It may be cut further. Panes are numbered consecutively; window w consists of
 `per_window` panes from number w * per_slide on.
 """
 
@@ -22,7 +22,7 @@ from paneflow.engines.multicore.topologies.parts.question import Inputs, Span
 
 
 class Panes:
-    """The panes of one span; those of the thesis are each cut into `pieces`."""
+    """The panes of one span; each pane of the thesis is cut into `pieces`."""
 
     def __init__(self, span: Span, pieces: int = 1) -> None:
         rest = span.range % span.slide
@@ -37,13 +37,13 @@ class Panes:
         self.widths = np.diff(self.cuts, append=span.slide)
 
     def at(self, tick: int) -> int:
-        """The number of the pane that a tick falls into: all before it are complete by then."""
+        """The number of the pane that a tick falls into; all before it are complete by then."""
         slides, rest = divmod(tick - self.span.offset, self.span.slide)
         number = slides * self.per_slide + int(np.searchsorted(self.cuts, rest, "right")) - 1
         return AFTER_ALL if tick == AFTER_ALL else min(number, AFTER_ALL)
 
     def full(self, panes: Contents) -> Array:
-        """Which panes of counted events have all their events."""
+        """Which panes of a count window have all their events."""
         full: Array = panes.rows == self.widths[panes.number % self.per_slide]
         return full
 
@@ -55,9 +55,9 @@ class Panes:
 
 @dataclass(frozen=True, eq=False)
 class Share:
-    """What one PU is given of a message: for each span its events and the numbers of their panes.
+    """What one PU gets of a message: for each span its events and the numbers of their panes.
 
-    Every PU is given every message, if only to learn how far the stream has come.
+    Every PU gets every message, if only to learn how far the stream has come.
     """
 
     work: Work
@@ -68,10 +68,10 @@ class Share:
 
 
 class Dealer:
-    """Deals the events of a batch to the PUs that are responsible for their panes.
+    """Hands the events of a batch to the PUs that are responsible for their panes.
 
-    This is the sender's part in the thesis' chapter 9: PU (pane / together) mod P, where so many
-    panes stay together; and, if keys are to be spread, so many PUs further as the key's hash says.
+    This is the sender's part in chapter 9 of the thesis: PU (pane / together) mod P, where
+    `together` panes stay together; if keys are to be spread, shifted by the key's hash.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class Dealer:
             if not len(mine):
                 dealt.append(None)
                 continue
-            # Events that stand side by side cross as a view.
+            # Consecutive events are passed on as a view.
             side_by_side = int(mine[-1] - mine[0]) + 1 == len(mine)
             which = slice(int(mine[0]), int(mine[-1]) + 1) if side_by_side else mine
             dealt.append((events.part(which), numbers[which]))
@@ -132,7 +132,7 @@ class Dealer:
 def _deal_out(  # type: ignore[no-untyped-def]
     ticks, key, span, cuts, used, together, spread, workers, numbers, starts, order
 ):
-    """Number the events' panes, and sort events by PU; those in a gap between windows come last."""
+    """Number the panes of events, and sort events by PU; those in gaps between windows go last."""
     slide, offset = span
     owners = np.empty(len(ticks), np.int64)
     for i in range(len(ticks)):

@@ -1,10 +1,10 @@
-"""Pieces of windows: what is dealt out to a PU, and what it adds to the windows that pass by.
+"""Pieces of windows: what a PU is responsible for, and what it adds to the windows that pass by.
 
 A window spans about eight pieces, so it never begins and ends in the same one, unless a piece is a
-single pane. Of each piece it needs all, or all from some pane on (where it begins), or all up to
-some pane (where it ends). A scan over the panes of each piece from the left holds the first and the
-last of these, one from the right the other; a part of a window is then looked up and not computed.
-This is the two-scan of SBA (Zhang, Akbarinia, Toumani, KDD 2021), with pieces for chunks.
+single pane. It needs each piece whole, or from some pane on (where it begins), or up to some pane
+(where it ends). A scan over the panes of a piece from the left has the first and the last of these,
+and one from the right has the other, so a part of a window is looked up rather than computed. This
+is the two-scan of SBA (Zhang, Akbarinia, Toumani, KDD 2021), with pieces for chunks.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from paneflow.errors import UnsupportedError
 
 LARGEST = 2**63 - 2**10
 PIECES = 8
-"""About how many pieces of a window are dealt out."""
+"""About how many pieces a window has. It decides how float sums are grouped: no matter of speed."""
 
 
 class Pieces(Panes):
@@ -43,9 +43,9 @@ class Pieces(Panes):
         super().__init__(span, -(-PIECES // few))
         self.together = max(1, self.per_window // PIECES)
         self.parts = (self.per_window + self.together - 2) // self.together + 1
-        """Pieces that one window has something of, at most: its part j has the number
-        (w - base) * parts + j, where base is the last window that had ended before: w itself may
-        be so large that there is no room for a factor."""
+        """The largest number of pieces that one window overlaps. Its part j has the number
+        (w - base) * parts + j, where base is the last window that had ended before; w itself may
+        be too large to be multiplied."""
 
 
 class PartsOf:
@@ -56,16 +56,16 @@ class PartsOf:
         self._scan = [kernel(op, "scan", scan_loop) for op in question.operators]
 
     def warm(self, pieces: Pieces) -> None:
-        """Compile everything, by asking for the parts of no window."""
+        """Compile everything, by asking for the parts of no windows."""
         never = np.full(1, -AFTER_ALL)
         self(pieces, Cells(self._question).take(), never, never, 0)
 
     def __call__(
         self, pieces: Pieces, panes: Contents, before: Array, now: Array, base: int
     ) -> tuple[Contents, int]:
-        """Parts of the windows with numbers before < w <= now, which may differ by key.
+        """The parts of windows with before < w <= now, where both may differ by key.
 
-        And how many panes were scanned for it.
+        Also returns how many panes were scanned for them.
         """
         n = len(panes)
         if n and int(panes.number[-1]) // pieces.per_slide - base > LARGEST // pieces.parts:
@@ -97,7 +97,7 @@ class PartsOf:
         sides: Array,
         ended: tuple[Array, Array, int],
     ) -> tuple[Array, Array, int, int]:
-        """Parts of windows, where in the scans they are, how many pieces, and panes to scan."""
+        """Parts of windows, their places in the scans, and how many pieces and panes to scan."""
         span = (*pieces.numbers, pieces.together, pieces.parts)
         room = 2 * (len(panes) // pieces.together + 1)
         while True:
@@ -120,7 +120,7 @@ class PartsOf:
     def _scanned(
         self, k: int, panes: Contents, order: Array, starts: Array, sides: Array
     ) -> Partials:
-        """Partials up to each pane of its piece, and behind them those from each pane on."""
+        """Partials up to each pane of its piece, followed by those from each pane on."""
         operator, held = self._question.operators[k], panes.partials[k]
         scanned = operator.empty(2 * len(panes))
         try:
@@ -132,7 +132,7 @@ class PartsOf:
 
 
 def scan_loop(shape: Shape) -> str:
-    """Piece by piece, from the left, from the right, or both."""
+    """A loop that scans each piece from the left, from the right, or both."""
     return f"""
         def scan(order, starts, sides, {shape.names("s")}, {shape.names("o")}):
             n = len(order)
@@ -158,10 +158,10 @@ def scan_loop(shape: Shape) -> str:
 def _list_parts(  # type: ignore[no-untyped-def]
     fields, order, span, ended, starts, sides, parts, at
 ):
-    """Lists parts of windows and where in the scans they are, as far as there is room for them.
+    """List parts of windows and their places in the scans, as far as there is room for them.
 
-    A piece begins at one of `starts`, and `sides` says from which sides it has to be scanned: 1
-    from the left, 2 from the right. How many parts, pieces, and panes to scan there are.
+    Each piece begins at one of `starts`, and `sides` says from which sides it has to be scanned: 1
+    from the left, 2 from the right. Returns the number of parts, of pieces, and of panes to scan.
     """
     per_window, per_slide, lowest, together, most = span
     before, now, base = ended

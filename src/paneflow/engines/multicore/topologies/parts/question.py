@@ -1,7 +1,7 @@
 """A query as PUs see it: windows in ticks, operators over columns, and how results are lowered.
 
-Time windows and count windows are told apart only by what their ticks are: times, or positions
-among the events of a key. Everything else about them is arithmetic on range, slide and offset.
+Time windows and count windows differ only in what their ticks are: times, or positions among the
+events of a key. Everything else about them is arithmetic on range, slide and offset.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ from paneflow.engines.multicore.contract import Batch, Result
 from paneflow.engines.multicore.ticks import AFTER_ALL
 from paneflow.engines.multicore.tracing import lower_plainly
 from paneflow.slicing.columns import Column
+from paneflow.slicing.layout import column_set
 from paneflow.windows import Count, Sliding
 
 if TYPE_CHECKING:
     from paneflow.query import Query
 
 NONE_MISSING = np.zeros(0, np.bool_)
-"""In place of a mask: every value is there."""
+"""In place of a mask: no value is missing."""
 
 
 @dataclass(frozen=True)
@@ -40,16 +41,16 @@ class Span:
     offset: int
     by_count: bool = False
     least: int = -AFTER_ALL
-    """The lowest number of a window that is asked about."""
+    """The lowest number that a window may have."""
 
     @property
     def most(self) -> int:
-        """Windows that an event belongs to, at most: the thesis' WPT."""
+        """The largest number of windows that an event belongs to: WPT in the thesis."""
         return -(-self.range // self.slide)
 
     @property
     def numbers(self) -> tuple[int, int, int, int]:
-        """Range, slide, offset, and the lowest number that a window can have, for kernels."""
+        """Range, slide, offset, and the lowest number of a window, for kernels."""
         return self.range, self.slide, self.offset, self.least
 
     def ended(self, tick: int) -> int:
@@ -58,7 +59,7 @@ class Span:
 
 
 class Question:
-    """What is asked: the windows' spans, what is folded, and what rows are made of it."""
+    """The spans of the windows, what is folded, and how results are made of it."""
 
     def __init__(self, query: Query, kinds: Kinds) -> None:
         self.kinds = kinds
@@ -73,7 +74,7 @@ class Question:
         self.operators: tuple[Operator, ...] = tuple(
             dict.fromkeys(source for source, _ in shared.values())
         )
-        sets = {name: _column_set(a.columns) for name, a in self._aggregates.items()}
+        sets = {name: column_set(a.columns) for name, a in self._aggregates.items()}
         self.counted: tuple[tuple[str, ...], ...] = tuple(
             dict.fromkeys(filter(None, sets.values()))
         )
@@ -91,9 +92,9 @@ class Question:
         return any(span.by_count for span in self.spans)
 
     def passed(self, limit: int) -> int:
-        """What ends before this is complete, once all that ends by the limit has been given.
+        """The time before which all rows are known, once windows that end by the limit are emitted.
 
-        An event at the limit itself may still complete a window of events, which ends there too.
+        Another event at the limit may complete a count window, which then ends there too.
         """
         return limit if self.by_count or limit == AFTER_ALL else limit + 1
 
@@ -113,7 +114,7 @@ class Question:
 
 
 class Inputs:
-    """Events as operators read them; whichever PU needs a column first brings it into form."""
+    """Events as operators read them; the first PU that needs a column converts it."""
 
     def __init__(
         self, question: Question, key: Array, t: Array, moments: Array, columns: dict[str, Column]
@@ -150,9 +151,9 @@ class Inputs:
 
     @property
     def counted(self) -> Array:
-        """Which events have all values: a row for each set of columns that is counted.
+        """Which events have all values, with a row for each set of columns that is counted.
 
-        Where no value is missing at all, rows are empty.
+        If no value is missing at all, rows are empty.
         """
         if self._counted is None:
             sets = self._question.counted
@@ -167,7 +168,7 @@ class Inputs:
 
     @property
     def inputs(self) -> list[tuple[Array, ...]]:
-        """For each operator: which events it sees, and what it reads of them."""
+        """For each operator, which events it sees and what it reads of them."""
         if self._inputs is None:
             self._inputs = [
                 (self._present(op.columns), *(self._form(i.column, i.form) for i in op.inputs))
@@ -235,11 +236,5 @@ def _span(label: int, window: object) -> Span:
     if isinstance(window, Sliding):
         return Span(label, window.range.value, window.slide.value, window.offset.value)
     assert isinstance(window, Count)
-    # A stream has no end at which it would be known in time which window is the last, so
-    # `partial` has no effect.
+    # A stream does not know in time which window is the last, so `partial` has no effect.
     return Span(label, window.size, window.slide, 0, by_count=True, least=0)
-
-
-def _column_set(columns: tuple[str, ...]) -> tuple[str, ...]:
-    """Columns that must all be present, whatever the order in which they are named."""
-    return tuple(sorted(set(columns)))

@@ -1,7 +1,7 @@
-"""Result sets: they travel from PU to PU and collect the windows that have ended by their limit.
+"""Result sets travel from PU to PU and collect the windows that have ended by their limit.
 
-A window is collected by the first result set whose limit it has not outlived, so rows leave in
-the order of their ends, whatever the PUs' speed (section 5.1.2 of the thesis).
+A window joins the first result set whose limit is at or after its end, so rows leave in the order
+of their ends, however fast the PUs are (section 5.1.2 of the thesis).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from paneflow.engines.multicore.topologies.parts.question import Question, Span
 
 @dataclass(frozen=True, eq=False)
 class Finished:
-    """Windows of one span, as a PU has finished them."""
+    """Finished windows of one span."""
 
     span: Span
     fields: Array
@@ -41,7 +41,7 @@ class Finished:
         return start, start + self.span.range
 
     def ended_by(self, limit: int) -> Finished:
-        """Those that had ended by a limit."""
+        """The windows that had ended by a limit."""
         which = np.flatnonzero(self.extents[1] <= limit)
         results = {name: _taken(result, which) for name, result in self.results.items()}
         return Finished(self.span, self.fields[:, which], results)
@@ -49,17 +49,17 @@ class Finished:
 
 @dataclass(frozen=True, eq=False)
 class ResultSet:
-    """Collects the windows that are final once a message has been worked on."""
+    """Collects the windows that are final once a message has been processed."""
 
     work: Work
     windows: list[Finished] = field(default_factory=list)
     parts: list[list[Contents]] = field(default_factory=list)
-    """Parts of windows, for each span, as PUs have added them (`pane_line`)."""
+    """Parts of windows that PUs have added, for each span (`pane_line`)."""
     closing: bool = False
-    """Whether it is the last of all, after a failure: it collects nothing."""
+    """Whether it is the very last one, after a failure, which collects nothing."""
 
     def collect(self, question: Question, span: Span, cells: Cells) -> int:
-        """Add a PU's windows that have ended; how many."""
+        """Add the windows of a PU that have ended; return how many."""
         if span.by_count:
             return self.add(question, span, self._full(span, cells))
         if not self.work.final and cells.least > span.ended(self.work.limit):
@@ -67,14 +67,14 @@ class ResultSet:
         return self.add(question, span, cells.remove(_ended(span, cells.contents(), self.work)))
 
     def _full(self, span: Span, cells: Cells) -> Contents:
-        """Take out count windows that have all their events, the last of them by the limit."""
+        """Take out the count windows that were complete by the limit."""
         held, touched = cells.contents(), cells.touched()
         full = touched[held.rows[touched] == span.range]
         over = held.last[full] <= self.work.limit
         return cells.remove_at(full[over], full[~over])
 
     def add(self, question: Question, span: Span, windows: Contents) -> int:
-        """Add windows; how many. The PU that has them makes their results."""
+        """Add windows, with their results; return how many."""
         if len(windows):
             results = question.lower(windows.rows, windows.counts, windows.partials)
             self.windows.append(Finished(span, windows.fields, results))
@@ -107,7 +107,7 @@ def _nothing(question: Question) -> Finished:
 
 
 def _joined(several: list[Finished]) -> Finished:
-    """Windows of one span that several PUs have finished."""
+    """Windows of one span that were finished by several PUs."""
     if len(several) == 1:
         return several[0]
     return Finished(
@@ -140,7 +140,7 @@ def _taken(result: Result, which: Array) -> Result:
 
 
 def _ended(span: Span, held: Contents, work: Work) -> Array:
-    """Which windows are to be given out."""
+    """Which windows are to be emitted."""
     if work.final:
         return np.ones(len(held), np.bool_)
     over: Array = held.number <= span.ended(work.limit)
@@ -148,14 +148,14 @@ def _ended(span: Span, held: Contents, work: Work) -> Array:
 
 
 class Expiry:
-    """Tells whether a message ends windows, event by event: what the last PU of a line asks."""
+    """Tells whether a message ends windows; the last PU of a line asks it for every event."""
 
     def __init__(self, question: Question) -> None:
         self._question = question
         self._reached: list[int] | None = None
 
     def due(self, work: Work) -> bool:
-        """Whether a result set is to be made of a message."""
+        """Whether a message needs a result set."""
         if work.dummy:
             return False
         if self._question.by_count or work.final:
