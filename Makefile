@@ -3,9 +3,13 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+# Tests with these marks take long, see pyproject.toml. Each test belongs to exactly one target.
+SLOW := bench or long or processes
+# Two processes share the tests. More would start more JVMs, and compile side by side.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-exhaustive bench lint format lock clean
+.PHONY: help setup demo test test-slow test-exhaustive bench lint format lock clean
 
 help: ## Explain every target
 	@echo "paneflow: make <target>"
@@ -17,10 +21,13 @@ setup: $(READY) ## Create .venv from requirements.lock (PYTHON=python3.12 picks 
 demo: $(READY) ## Stream smart plugs through Spark, check the rows and draw them (a minute)
 	$(BIN)/python -m paneflow.demo
 
-test: lint ## Check style, types and layering, then run the tests
-	$(BIN)/python -m pytest
+test: lint ## Check style, types and layering, then run the tests (minutes)
+	$(PYTEST) -m "not exhaustive and not ($(SLOW))"
 
-test-exhaustive: $(READY) ## Run the long property tests that compare the engines
+test-slow: $(READY) ## Run the tests that take long: kills, fresh processes, small benchmarks (CI runs them too)
+	$(PYTEST) -m "not exhaustive and ($(SLOW))"
+
+test-exhaustive: $(READY) ## Compare the engines over very many random queries (hours; not in CI)
 	$(BIN)/python -m pytest -m exhaustive
 
 bench: $(READY) ## Compare paneflow with its peers (about two hours)

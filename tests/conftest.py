@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+import paneflow.spark
 from paneflow.slicing import ordering
+
+ROOT = Path(__file__).resolve().parents[1]
 
 # The first call of a kernel compiles it, and a busy machine is slow: no clock decides.
 settings.register_profile("paneflow", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -16,6 +22,37 @@ settings.load_profile("paneflow")
 
 ROOMS = {"aggregates", "merging", "multicore", "properties", "windows"}
 """Where small tables stand for large ones."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that need Spark come first, so that one process of several runs them, with one JVM.
+
+    The first process begins with the first half of the tests. Another one that has nothing left to
+    do takes tests over from the end of what waits there, so it comes to those of Spark last.
+    """
+    items.sort(key=lambda item: "spark" not in getattr(item, "fixturenames", ()))
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    """A local session with two cores, one for all tests: starting it takes longer than most."""
+    with pytest.MonkeyPatch.context() as patch:
+        # Workers unpickle functions of the tests by name, so they must find the tests, too.
+        patch.setenv("PYTHONPATH", str(ROOT / "src"), prepend=os.pathsep)
+        patch.setenv("PYTHONPATH", str(ROOT), prepend=os.pathsep)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what PySpark does while it starts is its own affair
+            made = paneflow.spark.session(
+                "paneflow-tests",
+                "local[2]",
+                **{
+                    "spark.sql.shuffle.partitions": 2,
+                    "spark.default.parallelism": 2,
+                    "spark.driver.memory": "1g",
+                },
+            )
+        yield made
+        made.stop()
 
 
 @pytest.fixture(autouse=True, scope="module")

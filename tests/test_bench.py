@@ -22,6 +22,8 @@ from paneflow.aggregates.operator import Array, Operator
 from paneflow.merging.fiba import Fiba
 from paneflow.merging.sba import SBA
 
+pytestmark = pytest.mark.bench
+
 
 @pytest.fixture(autouse=True)
 def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -65,6 +65,7 @@ def unknown_user() -> list[str]:
     return command
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("home", ["none", "missing"])
 def test_an_unknown_user_without_a_home_in_a_read_only_container(home: str, tmp_path: Path) -> None:
     command = unknown_user()
@@ -304,6 +305,7 @@ print(second.top(1), len(recorder.buffer))
 """
 
 
+@pytest.mark.processes
 def test_no_process_goes_on_with_the_old_version_of_another_file(tmp_path: Path) -> None:
     (tmp_path / "second.py").write_text(SECOND)
     given = {"PANEFLOW_CACHE": str(tmp_path / "cache"), "PYTHONDONTWRITEBYTECODE": "1"}
@@ -357,6 +359,7 @@ event.register("numba:compile", Listener())
 )
 
 
+@pytest.mark.processes
 def test_processes_that_start_together_compile_each_kernel_once(tmp_path: Path) -> None:
     started = [
         subprocess.Popen(

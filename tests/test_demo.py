@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import warnings
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
-import paneflow.spark
 from paneflow.demo import main
 from paneflow.demo.checks import compare_with_table
 from paneflow.demo.feed import Feed
@@ -30,20 +27,6 @@ from paneflow.errors import UnsupportedError
 @pytest.fixture(scope="module")
 def sent() -> Readings:
     return readings(houses=2, rate=0.1)
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    """The session of other tests, if there is one; otherwise one for this module."""
-    from pyspark.sql import SparkSession
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what PySpark does while it starts is its own affair
-        running = SparkSession.getActiveSession()
-        made = paneflow.spark.session("paneflow-tests", "local[2]")
-    yield made
-    if running is None:
-        made.stop()
 
 
 @pytest.fixture(scope="module")

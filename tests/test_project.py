@@ -73,6 +73,16 @@ def test_ci_runs_the_test_command_of_the_readme() -> None:
     assert re.search(r"^make test\b", (ROOT / "README.md").read_text(), re.MULTILINE)
 
 
+def test_every_mark_says_where_its_tests_run() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]
+    marks = dict(line.split(": ", 1) for line in settings["ini_options"]["markers"])
+    (slow,) = re.findall(r"^SLOW := (.+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert {*slow.split(" or "), "exhaustive"} == marks.keys()
+    for mark, says in marks.items():
+        assert f"`make test-{'exhaustive' if mark == 'exhaustive' else 'slow'}`" in says
+    assert "make test-slow" in (ROOT / ".ci" / "run").read_text().splitlines()
+
+
 def test_rooms_import_only_the_rooms_below_them() -> None:
     answer = run(str(Path(sys.executable).with_name("lint-imports")), "--no-cache")
     assert answer.returncode == 0, answer.stdout

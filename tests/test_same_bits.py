@@ -86,6 +86,7 @@ def answers_elsewhere(threads: int) -> list[str]:
     return done.stdout.split()
 
 
+@pytest.mark.processes
 def test_fresh_processes_give_the_same_bytes() -> None:
     given = [answers_elsewhere(threads) for threads in (1, 2, 3)]
     assert given[0] == given[1] == given[2] and len(given[0]) == 5

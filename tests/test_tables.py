@@ -128,6 +128,7 @@ def test_slice_and_explain_take_every_kind(kind: Any) -> None:
     assert QUERY.explain(given) == QUERY.explain(TABLE)
 
 
+@pytest.mark.processes
 def test_optional_libraries_are_not_imported_for_others() -> None:
     """pandas is left out here, since pyarrow itself looks for it."""
     script = (

@@ -89,6 +89,7 @@ class TestHashing:
         assert _hashing.hash_value(-1) == 0xE4D971771B652C20
         assert _hashing.hash_value("plug") == _hashing.hash_value(b"plug") == PLUG
 
+    @pytest.mark.processes
     def test_another_process_hashes_alike(self) -> None:
         code = "from paneflow.aggregates._hashing import hash_value; print(hash_value('plug'))"
         output = subprocess.run(

@@ -142,6 +142,7 @@ def test_equal_functions_are_the_same_wherever_they_stand() -> None:
     assert applied(one).finish(slices)["r"].to_pylist() == [28.0]
 
 
+@pytest.mark.processes
 def test_another_process_comes_to_the_same_identity() -> None:
     script = """
 import functools
@@ -249,6 +250,7 @@ def test_slow_aggregates_are_told_apart_too() -> None:
     assert one != str(identity_of(defined(lambda x: float(table.get(int(x), 0)))))
 
 
+@pytest.mark.processes
 def test_a_process_without_the_users_file_compiles_all_the_same(tmp_path: Path) -> None:
     """As a worker of Spark on another machine does."""
     cloudpickle = pytest.importorskip("pyspark.cloudpickle")

@@ -284,6 +284,7 @@ def two_processes(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any]:
     return first, second
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     "what",
     [
@@ -304,6 +305,7 @@ def test_the_next_process_compiles_nothing(what: str, two_processes: tuple[Any, 
     assert second[what]["answer"] == first[what]["answer"]
 
 
+@pytest.mark.processes
 def test_a_folder_that_cannot_be_written_to_does_no_harm(tmp_path: Path) -> None:
     """Not even the superuser can make a folder below a file."""
     obstacle = tmp_path / "file"
@@ -314,6 +316,7 @@ def test_a_folder_that_cannot_be_written_to_does_no_harm(tmp_path: Path) -> None
     assert not list((tmp_path / "temporary").iterdir())
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write everywhere")
 def test_a_folder_without_permission_does_no_harm(tmp_path: Path) -> None:
     locked = tmp_path / "locked"

@@ -13,6 +13,8 @@ from bench.multicore.streams import CHEAP, HASH, RR, RRCP, drive
 from paneflow.engines.multicore.contract import UnitMetrics
 from tests.multicore.support import TOPOLOGIES
 
+pytestmark = pytest.mark.bench
+
 COST = {
     "step": 10.0,
     "merge": 3.0,

@@ -38,6 +38,7 @@ def python(*arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.processes
 def test_interrupts_at_random_moments_hang_nothing_and_change_no_row() -> None:
     module = ["-m", "tests.multicore.interrupted"]
     shown = python(*module, ",".join(STRATEGIES), "2", "56", "1")
@@ -191,6 +192,7 @@ with query.open(workers=int(sys.argv[1])) as stream:
 """
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("workers", ["1", "3"])
 def test_an_inherited_stream_raises_after_a_fork(workers: str) -> None:
     python("-c", FORKED, workers)

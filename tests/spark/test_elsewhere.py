@@ -15,6 +15,7 @@ import paneflow
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("where", ["cluster", "connect"])
 def test_an_archive_is_enough_for_tasks_in_other_processes(where: str, tmp_path: Path) -> None:
     package = Path(paneflow.__file__).parent

@@ -22,8 +22,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.conftest import ROOT
 from tests.spark._driver import QUERIES, SCHEMA
-from tests.spark.conftest import ROOT
 from tests.spark.support import assert_same_set, write_files
 from tests.spark.test_streaming import passed
 
@@ -130,6 +130,7 @@ def check(spark: Any, folder: Path, query: str, parts: list[pa.Table]) -> None:
     assert_same_set(asked, fused(folder), passed(asked, events))
 
 
+@pytest.mark.processes
 def test_two_kills(spark: Any, tmp_path: Path) -> None:
     parts = drawn(0, files=4)
     assert disturbed(tmp_path, "slices", parts, random.Random(1), kills=2) > 0
