@@ -6,13 +6,14 @@ import os
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 import paneflow.spark
 from paneflow.slicing import ordering
+from tests.slow_starts import run_again_after_slow_starts
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -30,7 +31,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     The first process begins with the first half of the tests. Another one that has nothing left to
     do takes tests over from the end of what waits there, so it comes to those of Spark last.
     """
-    items.sort(key=lambda item: "spark" not in getattr(item, "fixturenames", ()))
+    items.sort(key=lambda item: not needs_spark(item))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """Tests of Spark may need more than one attempt."""
+    if not needs_spark(item):
+        return None
+    run_again_after_slow_starts(item, nextitem)
+    return True
+
+
+def needs_spark(item: pytest.Item) -> TypeGuard[pytest.Function]:
+    """Whether a test uses the session below."""
+    return "spark" in getattr(item, "fixturenames", ())
 
 
 @pytest.fixture(scope="session")
