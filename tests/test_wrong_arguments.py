@@ -151,17 +151,17 @@ def streams() -> Iterator[tuple[str, Callable[..., Any], dict[str, Any]]]:
             stream.finish()
             return list(stream.results())
 
-    right = {"workers": 1, "strategy": "auto", "sources": 1, "max_rows": 100}
-    yield "Query.open", opened, right
+    right = {"workers": 1, "strategy": "auto", "sources": 1, "max_rows": 100, "emit": "final"}
+    yield "Query.open", opened, right | {"late": False, "idle": None, "max_ahead": None}
 
     def pushed(first: Any, batch: Any, source: Any, wait: Any, ended: Any) -> list[Any]:
-        with QUERY.open(sources=2) as stream:
+        with QUERY.open(sources=2, late=True) as stream:
             if first:
                 stream.push(TABLE, source=1)
             stream.push(batch, source=source)
             stream.end_source(ended)
             stream.finish()
-            return list(stream.results(wait))
+            return [*stream.results(wait), *stream.late(wait)]
 
     right = {"batch": TABLE, "source": 0, "wait": 0.0, "ended": 1}
     yield "Stream", functools.partial(pushed, False), right
