@@ -1,8 +1,8 @@
-"""What may enter a stream: a batch is checked as a whole before any of it is taken.
+"""What may enter a stream: each batch is checked as a whole before any of it is accepted.
 
-The first batch says which types the columns have; later ones must have the same, or types that
-can become the same without loss. Events without a time are left out and counted, as every stream
-does; a bad value is refused with the batch it came in, and nothing of the batch is kept.
+The first batch sets the types of the columns; later ones must have the same types, or types that
+convert to them without loss. Events without a time, and those too far ahead of the clock if there
+is a limit, are left out and counted. A bad value refuses the whole batch.
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ if TYPE_CHECKING:
 
 
 class Admitted(NamedTuple):
-    """What was let in of a batch."""
+    """What was accepted of a batch."""
 
     batch: pa.RecordBatch | None
     places: list[int] | None
-    """Where the query's columns are among those of the batch; None: it has no others.
+    """The positions of the query's columns in the batch; None if it has no other columns.
 
-    Arrow lets other threads run while it selects columns. A push would wait for them, so columns
-    are selected later."""
+    Arrow releases the interpreter lock to select columns, and a push would wait to get it back, so
+    columns are selected later."""
     timeless: int
-    """Events that had no time, and were left out."""
+    """How many events had no time and were left out."""
     latest: int = 0
     """The largest time."""
     ahead: int = 0
-    """Events that were too far ahead of the clock, and were left out."""
+    """How many events were too far ahead of the clock and were left out."""
     whole: Pushed | None = None
     """The events with all their columns as they were pushed, if late events are returned."""
 
 
 class Admission:
-    """Turns batches of every kind into record batches that have the query's columns."""
+    """Turns batches of any kind into record batches with the query's columns."""
 
     def __init__(self, query: Query, options: StreamOptions) -> None:
         self._query = query
@@ -58,25 +58,25 @@ class Admission:
         self._returns_late = options.late
         self._updates = options.updates
         self.schema: pa.Schema | None = None
-        """The query's columns, as the first batch had them; the time comes first.
+        """The query's columns, with the types of the first batch; the time comes first.
 
-        Views of text are held as plain text, which Arrow can take values from."""
+        Views of text are held as plain text, which Arrow can sort."""
         self._rows: pa.Schema | None = None
         """The columns of rows, if views are among them."""
         self._layouts: dict[int, tuple[pa.Schema, list[int] | None]] = {}
-        """For each source the columns of its last batch, and where the query's are among them.
+        """For each source the schema of its last batch, and the positions of the query's columns.
 
-        None: they are the query's columns and nothing else."""
+        None in place of positions: it has the query's columns and no others."""
         self._learning = threading.Lock()
         self._in_ticks = False
-        """Whether times come as they are kept."""
+        """Whether times arrive in the type in which they are kept."""
         self._met: set[int] = set()
-        """How NumPy lays out the times that have come: for each there is a kernel."""
+        """The memory layouts of times so far: each has a compiled kernel."""
         self._growing: list[int] = []
         self._wide: list[int] = []
 
     def admit(self, batch: Any, source: int) -> Admitted:
-        """A batch without events that have no time."""
+        """Check a batch, and leave out events without a usable time."""
         if not isinstance(batch, (pa.RecordBatch, pa.Table)):
             read = EVERY_COLUMN if self._returns_late else self._query.columns
             batch = to_arrow(batch, read)[0]
@@ -94,13 +94,13 @@ class Admission:
         return self._checked(batch, places, batch)
 
     def _unusual(self, batch: Any, source: int) -> Admitted:
-        """A batch whose columns are not known yet, or not as they were."""
+        """Check a batch whose schema is not the one its source had last."""
         given = batch.schema
         self._query.check(given)
         self._check_clock(given.field(self._query.time).type)
         names = self._query.columns
         types = {name: given.field(name).type for name in names}
-        # A key of nothing but nulls is one; a value of which nothing is known counts as a float.
+        # A key of nothing but nulls is a key; a value column of nothing but nulls holds floats.
         types |= {
             n: plain_type(t)
             for n, t in types.items()
@@ -122,7 +122,7 @@ class Admission:
         admitted = self._checked(pa.RecordBatch.from_arrays(arrays, schema=wanted), None, batch)
         self.schema = wanted
         places = [given.get_field_index(name) for name in names]
-        # Columns that may not be null are of another type for Arrow, but not for us.
+        # To Arrow, a column that cannot be null has another type than one that can.
         if pa.schema([given.field(place) for place in places]).equals(wanted):
             self._layouts[source] = (given, None if given.names == wanted.names else places)
         return admitted
@@ -132,7 +132,7 @@ class Admission:
         return rows if self._rows is None else rows.cast(self._rows)
 
     def _note(self, schema: pa.Schema) -> None:
-        """Which columns need a look at their values, and of what kind the time is."""
+        """Note which columns need their values checked, and whether times need a cast."""
         names = self._query.columns
         growing = {w.column for w in self._query.windows.values() if isinstance(w, Delta)}
         read = {c for a in self._query.aggregates.values() for c in a.columns}
@@ -146,7 +146,7 @@ class Admission:
         ]
 
     def _checked(self, batch: pa.RecordBatch, places: list[int] | None, whole: Pushed) -> Admitted:
-        """What is let in of the columns that are read, and of the batch as it was pushed."""
+        """Check the columns that are read; `whole` is the batch as it was pushed."""
         place = 0 if places is None else places[0]
         times = batch.column(place)
         timeless = times.null_count
@@ -265,7 +265,7 @@ def _check_wide(column: pa.Array, name: str) -> None:
 
 @Loop
 def _latest(times, farthest):  # type: ignore[no-untyped-def]
-    """The largest time; if one is too far from zero, something beyond the farthest."""
+    """The largest time; if any is too far from zero, a time beyond the farthest."""
     far = 0
     latest = -farthest
     for t in times:

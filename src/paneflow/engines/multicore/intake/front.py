@@ -1,13 +1,13 @@
-"""The front of a stream: everything that is about arrival happens here, once.
+"""The front of a stream: everything about arrival is dealt with here, once.
 
-Sources, lateness and order end here. What leaves are batches of events in total order (time,
-source, position in the source), all final: no later event will come before them. So whoever
-works on them, whatever the strategy, sees one stream in one order.
+Sources, lateness and disorder end here. What leaves are batches of events in total order (time,
+source, position in the source), all final: no later event comes before them. Every strategy
+therefore sees one stream in one order.
 
-The frontier of a source is the largest time it has shown. The watermark is the least frontier of
-the sources that have not ended, less the query's lateness. An event that comes when the watermark
-has passed it may still find a window open, and then leaves in a batch of stragglers; if it finds
-none it is late, and counted (`stragglers.py`). Either depends on what came before it, event by
+The frontier of a source is the largest time it has shown. The watermark is the smallest frontier of
+the sources that have neither ended nor fallen silent, minus the query's lateness. An event that
+arrives behind the watermark may still find a window open, and then leaves in a batch of stragglers.
+If it finds none it is late (`stragglers.py`). Both depend on what arrived before it, event by
 event, and not on how events were cut into batches.
 """
 
@@ -52,11 +52,11 @@ class Arrival(NamedTuple):
     batch: pa.RecordBatch | None
     """None if the source ends here, or falls silent."""
     places: list[int] | None
-    """Where the query's columns are among those of the batch; None: it has no others."""
+    """The positions of the query's columns in the batch; None if it has no other columns."""
     rows: int
     arrived: float
     due: bool
-    """Whether windows may have ended by it."""
+    """Whether it may have ended windows."""
     whole: Pushed | None = None
     """The events with all their columns, if late events are returned."""
     silent: bool = False
@@ -75,7 +75,7 @@ class Behind(NamedTuple):
 
 
 class Front:
-    """Puts what arrives in order, and lets go of what is final."""
+    """Puts what arrives in order, and releases what is final."""
 
     def __init__(
         self, query: Query, schema: pa.Schema, sources: int, updates: bool = False
@@ -88,9 +88,9 @@ class Front:
         self._frontiers = np.full(sources, BEFORE_ALL)
         self._watermark = np.array([BEFORE_ALL])
         self._asleep: dict[int, int] = {}
-        """For each silent source the frontier that it had."""
+        """For each silent source the frontier it had before."""
         self._latest = BEFORE_ALL
-        """The largest time that sources which have ended or are silent have shown."""
+        """The largest time shown by a source that has since ended or fallen silent."""
         self._held = HeldEvents()
         read = [c for w in query.windows.values() for c in w.columns]
         read += [c for a in query.aggregates.values() for c in a.columns]
@@ -104,7 +104,7 @@ class Front:
         self._stragglers = Stragglers(query, self._single)
         told_apart = not self._single and self._stragglers.possible and _depends_on_order(query)
         self._shift = (sources - 1).bit_length() if told_apart else None
-        """Bits that a source takes where time and source are one number."""
+        """How many bits the source takes in a number that holds time and source."""
         self._behind: list[Behind] = []
         self._too_late: list[pa.Table] = []
         self._updates = updates
@@ -114,7 +114,7 @@ class Front:
 
     @property
     def watermark(self) -> int:
-        """An event before this time is let in only if a window is still open for it."""
+        """Events before this time join only windows that are still open."""
         return int(self._watermark[0])
 
     @property
@@ -142,7 +142,7 @@ class Front:
         return self._read(run, self.keys.encode(run.batch), time.perf_counter())
 
     def take(self, arrivals: list[Arrival]) -> list[Batch | int]:
-        """Let in what has arrived; what is to be fed now and which watermarks to tell, in turn."""
+        """Take in what has arrived; returns the batches to feed and the watermarks, in order."""
         if not arrivals:
             return []
         before = self.watermark
@@ -169,7 +169,7 @@ class Front:
         return [final, self.watermark]
 
     def _pass_over(self, arrival: Arrival) -> None:
-        """Let a source that has ended or fallen silent hold the watermark back no longer."""
+        """Stop waiting for a source that has ended or fallen silent."""
         source = arrival.source
         reached = self._asleep.pop(source, int(self._frontiers[source]))
         if arrival.silent:
@@ -184,7 +184,7 @@ class Front:
             self._watermark[0] = max(self.watermark, wm)
 
     def _closing_all(self) -> int:
-        """The watermark that closes all windows of the events that have come."""
+        """The watermark that closes all windows of the events so far."""
         if self._latest == BEFORE_ALL:
             return BEFORE_ALL
         windows = self._query.windows.values()
@@ -194,7 +194,7 @@ class Front:
     def _with_stragglers(
         self, final: Batch | None, arrived: float, before: int
     ) -> list[Batch | int]:
-        """Final events, cut where stragglers among them must be fed."""
+        """Final events, cut where stragglers have to be fed between them."""
         came, self._behind = self._behind, []
         batch = pa.concat_batches([each.batch for each in came])
         t = np.concatenate([each.t for each in came])
@@ -274,7 +274,7 @@ class Front:
         return numbers_of(column)
 
     def _final(self, arrived: float) -> Batch | None:
-        # Of one source nothing can come between events of one time; of several it can.
+        # With several sources, another event of the watermark's own time may still come first.
         final = self._held.release(self.watermark + self._single)
         if final is None:
             return None
@@ -293,7 +293,7 @@ class Front:
         )
 
     def _ordered(self, run: SortedRun) -> Array:
-        """Time and source as one number."""
+        """Time and source as one number for each event."""
         assert self._shift is not None
         most = 2 ** (62 - self._shift)
         if len(run) and max(-int(run.t[0]), int(run.t[-1])) >= most:
@@ -313,7 +313,7 @@ def _depends_on_order(query: Query) -> bool:
 
 
 def _joined(arrivals: list[Arrival]) -> pa.RecordBatch:
-    """The query's columns of all batches, one behind the other."""
+    """The query's columns of all batches, concatenated."""
     batches: list[Any] = [a.batch for a in arrivals]
     places = arrivals[0].places
     if any(a.places is not places for a in arrivals) or _has_more(batches[0], places):
@@ -327,15 +327,15 @@ def _joined(arrivals: list[Arrival]) -> pa.RecordBatch:
 
 
 def _has_more(batch: pa.RecordBatch, places: list[int] | None) -> bool:
-    """Whether it has columns that nobody asked for, which would be joined in vain."""
+    """Whether it has columns that the query does not read, and that need not be copied."""
     return places is not None and len(places) < batch.num_columns
 
 
 @compiled
 def _arrive(t, source, frontiers, watermark, lateness, behind, limit):  # type: ignore[no-untyped-def]
-    """Move frontiers and watermark event by event, and mark what comes behind the watermark.
+    """Move frontiers and watermark event by event, and mark the events behind the watermark.
 
-    Of what does it is noted where the watermark stood.
+    `limit` gets the watermark that each of these met.
     """
     single = len(frontiers) == 1
     wm = watermark[0]
@@ -345,7 +345,7 @@ def _arrive(t, source, frontiers, watermark, lateness, behind, limit):  # type: 
             limit[i] = wm
         s = 0 if single else source[i]
         before = frontiers[s]
-        # What is behind the watermark is news only of a source that was silent.
+        # An event behind the watermark moves a frontier only if its source was silent.
         if t[i] > before:
             frontiers[s] = t[i]
             if before == BEFORE_ALL or before - lateness <= wm:

@@ -1,13 +1,12 @@
-"""Events that wait to become final, in sorted runs: what is held is not looked at again.
+"""Events that wait to become final, in sorted runs, so that a push does not touch all of them.
 
-What arrives is put in order by itself and becomes a run behind all others. Neighbouring runs are
-merged while the earlier is not twice as long as the later, so that there are few, and an event is
-moved about as often as its number of runs could be halved. Runs of some length are merged no
-further, which bounds what a single push may cost. What is final is cut from the front of the runs
-that have some of it, and only that is put in order.
+What arrives is sorted and appended as a run. Neighbouring runs are merged while the earlier one is
+less than twice as long as the later, which keeps them few and moves each event a logarithmic number
+of times. Long runs are not merged any further, which bounds the cost of a single push. What has
+become final is cut off the front of the runs that have some of it, and only that is sorted.
 
-Events of one time and source stand in the order of arrival: runs do, each run is sorted stably,
-and only neighbours are merged.
+Events with the same time and source stay in the order of arrival: runs are in that order, each is
+sorted stably, and only neighbours are merged.
 """
 
 from __future__ import annotations
@@ -30,41 +29,41 @@ class SortedRun:
     batch: pa.RecordBatch
     t: Array
     source: Array
-    """Empty if there is only one source."""
+    """The source of each event; empty if there is only one."""
 
     def __len__(self) -> int:
         return len(self.t)
 
     def between(self, start: int, end: int) -> SortedRun:
-        """Some of them; nothing is copied."""
+        """Consecutive events, as views."""
         batch = self.batch.slice(start, end - start)
         return SortedRun(batch, self.t[start:end], self.source[start:end])
 
 
 class HeldEvents:
-    """Takes events in any order, gives them in order of (time, source, arrival)."""
+    """Takes events in any order and releases them in order of (time, source, arrival)."""
 
     def __init__(self) -> None:
         self._runs: list[SortedRun] = []
         self.moved = 0
-        """Events that were put in order or copied, each time counted: what holding them cost."""
+        """How many events were sorted or copied, counted each time: the cost of holding them."""
 
     def __len__(self) -> int:
         return sum(map(len, self._runs))
 
     def add(self, batch: pa.RecordBatch, t: Array, source: Array) -> None:
-        """Hold some more."""
+        """Hold more events."""
         if len(t):
             self._runs.append(self._sorted(SortedRun(batch, t, source)))
 
     def all(self) -> SortedRun | None:
-        """All events in order, which are still held; None if there are none."""
+        """All events in order, without removing them; None if there are none."""
         if len(self._runs) > 1:
             return self._sorted(_joined(self._runs))
         return self._runs[0] if self._runs else None
 
     def release(self, until: int) -> SortedRun | None:
-        """All events before a time, which are held no longer; None if there are none."""
+        """Remove and return all events before a time; None if there are none."""
         final, held = [], []
         for run in self._runs:
             if run.t[0] >= until:
@@ -91,7 +90,7 @@ class HeldEvents:
         return SortedRun(run.batch.take(pa.array(order)), run.t[order], source)
 
     def _merged(self, given: list[SortedRun]) -> list[SortedRun]:
-        """The same events in few runs."""
+        """The same events in fewer runs."""
         runs: list[SortedRun] = []
         for run in given:
             last = run
@@ -103,7 +102,7 @@ class HeldEvents:
 
 
 def _joined(runs: list[SortedRun]) -> SortedRun:
-    """Runs one behind the other."""
+    """Runs, concatenated."""
     return SortedRun(
         pa.concat_batches([run.batch for run in runs]),
         np.concatenate([run.t for run in runs]),

@@ -1,8 +1,8 @@
-"""Keys of a stream as codes: 0, 1, 2, ... in the order in which they first come.
+"""Keys of a stream as codes: 0, 1, 2, ... in the order in which they first appear.
 
-Within a batch keys are found by columns (`slicing/keys.py`); only a batch's few distinct keys
-are looked up one by one. Codes never change, so that whoever keeps something for each key can
-keep it in arrays. What order the keys themselves have is asked when rows are put in order.
+The keys of a batch are encoded by columns (`slicing/keys.py`), and only its few distinct keys are
+looked up one by one. Codes never change, so what is kept for each key can be kept in arrays. The
+order of the keys themselves matters only when rows are sorted.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ class KeyCodes:
         self._keys = JoinedBatches([], [])
         self._ranks: Array | None = None
         self._numbers = {name: Grown(_held(t)) for name, t in self._types.items() if _held(t)}
-        """The columns of the keys, by code, that are numbers without nulls."""
+        """The key columns that are numbers without nulls, by code."""
         self._whole = len(names) == 1 and pa.types.is_integer(self._types[names[0]])
         self._narrow = self._whole and self._types[names[0]] != pa.int64()
         self._direct: tuple[int, Array] | None = None
-        """Where the one key is an integer: the least one, and the codes from there on, or -1.
+        """For a single integer key: the smallest key, and the codes from there on, -1 if unknown.
 
-        Other threads look keys up while new ones come: codes are only added, until there is no
-        room, and then both are replaced."""
+        Other threads look keys up while new ones arrive: codes are only added, and when there is
+        no room left, both are replaced."""
 
     def __len__(self) -> int:
         return len(self._codes) if self._names else 1
@@ -71,7 +71,7 @@ class KeyCodes:
     def _learn(
         self, local: Array, distinct: pa.Table, values: list[tuple[object, ...]], known: list[int]
     ) -> None:
-        """Give new keys their codes, in the order in which they come."""
+        """Give codes to new keys, in the order in which they appear."""
         first = np.full(len(known), len(local))
         _first_places(local, first)
         fresh = np.flatnonzero(np.array(known) < 0)
@@ -84,7 +84,7 @@ class KeyCodes:
         self._ranks = None
 
     def _keep(self, batch: pa.RecordBatch) -> None:
-        """Remember keys that were given the next codes."""
+        """Keep keys that were given the next codes."""
         first = len(self._codes) - batch.num_rows
         self._keys.starts.append(first)
         self._keys.batches.append(batch)
@@ -98,7 +98,7 @@ class KeyCodes:
                 self._numbers[name].put(first, column.view(held).to_numpy())
 
     def _look_up(self, column: pa.Array, least: int, by_place: Array) -> Array | None:
-        """The codes of small integers that are all known; None if another way must be taken."""
+        """The codes of integers by their place in a table; None if some are not in it."""
         if column.null_count:
             return None
         if self._narrow:
@@ -108,7 +108,7 @@ class KeyCodes:
         return codes if found else None
 
     def _note_direct(self, keys: list[object]) -> None:
-        """Let integers that lie close together be looked up by their place."""
+        """Enter new integer keys into the table, if they all lie close together."""
         if not self._whole or len(self._codes) > tuning.direct_keys:
             self._whole, self._direct = False, None
             return
@@ -142,7 +142,7 @@ class KeyCodes:
         if not self._names or len(codes) == 0:
             return codes
         if self._ranks is None and len(codes) < len(self):
-            # While many keys are new, only those that are asked for are put in order.
+            # While many keys are new, only those that are needed are sorted.
             asked, places = np.unique(codes, return_inverse=True)
             return self._encoded(asked)[places]
         if self._ranks is None:
@@ -161,14 +161,14 @@ class KeyCodes:
 
 
 def _held(type_: pa.DataType) -> Any:
-    """What a key is held as if it is a number; None if it is not."""
+    """The NumPy type that holds a key; None if it is no number."""
     if not is_primitive(type_):
         return None
     return {32: np.int32, 64: np.int64}.get(type_.bit_width)
 
 
 def _lookups(column: pa.ChunkedArray) -> list[object]:
-    """The values of a column in a form that can be looked up; times as numbers."""
+    """The values of a column as dictionary keys; times as numbers."""
     if pa.types.is_temporal(column.type):
         held = pa.int32() if column.type.bit_width == 32 else pa.int64()
         column = column.combine_chunks().view(held)

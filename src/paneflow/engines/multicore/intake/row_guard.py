@@ -1,9 +1,9 @@
-"""Refuses a leap of time in a stream that would make more rows final than there may be at once.
+"""Refuses a leap of time that would make more rows final at once than `max_rows` allows.
 
-One event may be in millions of windows, which close as time goes on, at the latest when the stream
-is finished. From one event to the next, a key closes no more windows than slides fit in between:
-that settles it for every stream that goes on evenly. Where it does not, keys are looked at. What
-is refused depends on the events alone, not on how many of them are worked on together.
+One event may be in millions of windows, which close as time advances, at the latest when the stream
+is finished. Between two events a key closes no more windows than slides fit between their times,
+which is few in a stream that advances evenly. Only where it leaps are the keys examined. What is
+refused depends on the events alone, not on how many of them are processed together.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
 
 
 class RowGuard:
-    """Knows when each key was seen last, and so how many of its windows can still be open."""
+    """Knows each key's latest event, and so how many of its windows can still be open."""
 
     def __init__(self, query: Query, max_rows: int | None) -> None:
         sliding = {n: w for n, w in query.windows.items() if isinstance(w, Sliding)}
         self._windows = {n: w for n, w in sliding.items() if overlap(w) >= tuning.watched_overlap}
         self._max_rows = max_rows
         self._latest: Array = np.full(16, BEFORE_ALL)
-        """Each key's latest event."""
+        """The time of each key's latest event."""
         self._keys = self._events = 0
         self._now = BEFORE_ALL
 
     def feed(self, events: Batch) -> None:
-        """Refuse events if too much would close from one of them to the next."""
+        """Refuse events between two of which too many windows would close."""
         if not self._windows or self._max_rows is None or len(events) == 0:
             return
         t, key = events.t, events.key
@@ -55,14 +55,14 @@ class RowGuard:
         self._note(key, t)
 
     def advance(self, watermark: int) -> None:
-        """Refuse a watermark if too much would close between the last event and it."""
+        """Refuse a watermark if too many windows would close between the last event and it."""
         if not self._windows or self._max_rows is None or watermark <= self._now or not self._keys:
             return
         if self._most_per_key(watermark - self._now) * self._keys > self._max_rows:
             self._look(watermark)
 
     def check_open(self, held: Batch | None) -> None:
-        """Refuse to show all open windows if they are too many, those of held events included."""
+        """Refuse to show the open windows, those of held events included, if they are too many."""
         after = copy.copy(self)
         after._latest = self._latest.copy()
         if held is not None:
@@ -70,19 +70,19 @@ class RowGuard:
         after.advance(END_OF_STREAM)
 
     def _most_per_key(self, leap: int) -> int:
-        """The windows of one key that close while time goes on for so long, at most."""
+        """The most windows of one key that can close while time advances by this much."""
         leap = max(leap, 0)
         return sum(min(leap, w.range.value) // w.slide.value + 1 for w in self._windows.values())
 
     def _per_key(self, leaps: Array) -> Array:
-        """The same for many leaps."""
+        """The same for many leaps of time."""
         closing = np.zeros(len(leaps), np.int64)
         for w in self._windows.values():
             closing += np.minimum(leaps, w.range.value) // w.slide.value + 1
         return closing
 
     def _look(self, to: int) -> None:
-        """Count the windows of all keys that close when time goes on."""
+        """Count the windows of all keys that close when time advances, and refuse too many."""
         latest = self._latest[: self._keys]
         counts = {}
         for label, window in self._windows.items():

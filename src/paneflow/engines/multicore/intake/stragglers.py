@@ -1,20 +1,20 @@
-"""Events that come behind the watermark: whether a window is still open for them, and when to join.
+"""Events behind the watermark: whether a window is still open for them, and when they join it.
 
 A *straggler* is an event behind the watermark that has an open window: a time window that ends
-after the watermark, or a session that is open at it. Windows by positions, marks or growing values
-have none for it, because positions before the watermark are final. An event behind the watermark
-that has no open window is late.
+after the watermark, or a session that is open at it. Windows defined by positions, marks or growing
+values are never open for it, because positions before the watermark are final. An event behind the
+watermark without an open window is late.
 
-Which windows are open to an event depends on the watermark when it came, its *limit*, and many
-events come between two steps of a stream. So the final events of a step are cut: a group of
-stragglers is fed once everything before some watermark has been fed and windows that end by it
-have been given out. That watermark serves the whole group if no window that one of them could
-join ends between it and the limit of that one: groups are few, unless windows end all the time.
-Where all windows with a say are by time, a group is fed as late as that holds, behind further final
+Which windows are open for an event depends on the watermark when it arrived, its *limit*, and many
+events arrive between two steps of a stream. So the final events of a step are cut: a group of
+stragglers is fed once everything before some watermark has been fed and the windows that end by it
+have been emitted. One watermark serves a whole group if, for each of them, no window that it could
+join ends between that watermark and its limit. Groups are few, unless windows end all the time. If
+all windows that matter are by time, a group is fed as late as this allows, after further final
 events.
 
-Whether a session is open follows from the events of its key, so sessions are watched here: of each
-key the session that came last, and when the one before it ended.
+Whether a session is open follows from the events of its key, so sessions are tracked here: for each
+key its last session, and when the one before it ended.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
     from paneflow.query import Query
 
 FIRST, LAST, ENDED = range(3)
-"""Of the last session of a key its first and its last time; the last time of the one before it."""
+"""The first and the last time of a key's last session; the last time of the session before it."""
 IN_NO_WINDOW, LATE = -1, -2
-"""In place of a group: events between windows, which none would ever hold, and late events."""
+"""In place of a group: the event lies between windows and is in none, or it is late."""
 
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Stragglers that are fed together."""
+    """Which stragglers are fed together, and when."""
 
     of: Array
     """For each event behind the watermark the number of its group, `IN_NO_WINDOW` or `LATE`."""
@@ -50,7 +50,7 @@ class Groups:
     feeds: Array
     """For each group, how many final events are fed before it."""
     watermarks: Array
-    """For each group the watermark that is told before it; `BEFORE_ALL`: the one before will do."""
+    """For each group the watermark that precedes it; `BEFORE_ALL` if the last one serves it too."""
 
     @property
     def late(self) -> Array:
@@ -63,7 +63,7 @@ class Stragglers:
     """Tells which events behind the watermark have an open window."""
 
     def __init__(self, query: Query, single: bool) -> None:
-        """`single`: there is one source, so events of the watermark's own time are final too."""
+        """`single`: with one source, events at the watermark itself are final too."""
         windows = query.windows.values()
         spans = [
             (w.range.value, w.slide.value, w.offset.value)
@@ -82,7 +82,7 @@ class Stragglers:
         return len(self._spans) + len(self._gaps) > 0
 
     def note(self, key: Array, t: Array) -> None:
-        """Watch the sessions of final events."""
+        """Track the sessions of final events."""
         if len(self._gaps):
             self._make_room(key)
             _watch(len(key) * len(self._gaps), key, t, 0, len(t), self._gaps, self._sessions)
@@ -90,7 +90,7 @@ class Stragglers:
     def grouped(
         self, key: Array, t: Array, limit: Array, final: tuple[Array, Array], settled: int
     ) -> Groups:
-        """Sort out events behind the watermark, in the order in which they came.
+        """Group the events behind the watermark, given in the order of arrival.
 
         `final` are keys and times of the events that the step makes final, `settled` is the
         watermark before it.
@@ -137,7 +137,7 @@ def _watch(key, t, start, end, gaps, sessions):  # type: ignore[no-untyped-def]
 
 @pasted
 def _next_end(t, settled, spans):  # type: ignore[no-untyped-def]
-    """When the next of an event's windows ends, behind a watermark."""
+    """When the next of an event's windows ends after a watermark."""
     soonest = AFTER_ALL
     for w in range(len(spans)):
         reach, slide, offset = spans[w]
@@ -150,7 +150,7 @@ def _next_end(t, settled, spans):  # type: ignore[no-untyped-def]
 
 @Loop
 def _sort_out(behind, final, settled, windows, sessions, of, made):  # type: ignore[no-untyped-def]
-    """Number the groups; how many there are."""
+    """Assign events to groups; returns how many groups there are."""
     key, t, limit = behind
     final_key, final_t, single = final
     spans, gaps, by_position = windows
@@ -173,7 +173,7 @@ def _sort_out(behind, final, settled, windows, sessions, of, made):  # type: ign
                 continue  # in a gap between windows
             some = True
             joins |= last_end > now
-            # The last of the windows with this event that has ended, if any has.
+            # The end of the last of this event's windows that has ended, if any has.
             ended = min(last_end, offset + reach + (now - offset - reach) // slide * slide)
             between |= ended > max(settled, t[i])
         missed = False
@@ -200,8 +200,8 @@ def _sort_out(behind, final, settled, windows, sessions, of, made):  # type: ign
                 mine[ENDED] = mine[LAST]
                 mine[FIRST] = t[i]
                 mine[LAST] = t[i]
-        # One that a session is closed to goes alone: another might seem to lead it into the
-        # next session.
+        # An event to which a session is closed goes alone: another event in its group might seem
+        # to connect it with the next session.
         if between or alone or missed:
             cuts[groups] = feeds[groups - 1] if groups else 0
             watermarks[groups] = BEFORE_ALL
