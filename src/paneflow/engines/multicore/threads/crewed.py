@@ -1,4 +1,4 @@
-"""A strategy whose PUs are a crew of threads: how they start, end and are waited for."""
+"""A strategy whose PUs are a crew of threads: how they start and end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Crewed(Strategy):
     _crew: Crew
 
     def _start(self) -> None:
-        # Threads hold the crew and not this object: one that is dropped can stop them.
+        # Threads refer to the crew and not to this object, so a dropped strategy stops them.
         self._dropped = weakref.finalize(self, self._crew.stop)
         for unit in self._crew.units:
             unit.thread.start()
@@ -30,7 +30,7 @@ class Crewed(Strategy):
             self._check_open()
 
     def _await_end(self) -> None:
-        """Return when the last row has been given out."""
+        """Return when the last row has been emitted."""
         while not self._crew.finished:
             heard = self._crew.feeder.rung
             self._check_open()

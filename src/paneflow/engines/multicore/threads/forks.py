@@ -1,4 +1,4 @@
-"""Whether a stream's threads are in this process: they stay behind when it is forked."""
+"""Whether the threads of a stream are in this process: a forked child does not have them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 
 
 class Forks:
-    """How often the process has been forked on the way here: cheaper to ask for than its number."""
+    """Counts how many forks led to this process: cheaper to read than its process id."""
 
     def __init__(self) -> None:
         self.count = 0

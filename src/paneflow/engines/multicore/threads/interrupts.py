@@ -1,22 +1,22 @@
-"""Ctrl-C at a better moment: never while the state of a stream is half changed.
+"""Defers Ctrl-C while the state of a stream is half changed.
 
-Python raises KeyboardInterrupt in the main thread between any two steps of any function: where a
-lock has just been taken and nobody has noted it yet, or where one of two counts has moved. So the
-few steps that belong together stand in a section, `with put_off:`, and an interrupt that comes
-meanwhile is raised where the section ends. A section is short. Whoever has to wait leaves it first,
-and waits on a lock of its own that nothing else depends on: that may be interrupted anywhere.
+Python raises KeyboardInterrupt in the main thread between any two steps of any function: right
+after a lock was taken, or when one of two counts has changed. So steps that belong together are put
+in a section, `with put_off:`, and an interrupt that arrives meanwhile is raised where the section
+ends. Sections are short. A thread that has to wait leaves the section first, and waits on a lock of
+its own that nothing else depends on, where it may be interrupted at any point.
 
-A small push alone stands in no section, which would take it too long: it is in by one call, and
-what it did not come to is made up for (`Pump._mend`). That rests on CPython: where `with` takes a
-lock that is written in C, or gives it up, nothing comes in between.
+Only a small push has no section, because entering one would take too long. The push takes effect
+by a single call, and what an interrupt prevented is made up for (`Pump._mend`). This relies on
+CPython: nothing can come between `with` and a lock written in C that it takes or releases.
 
-Numba and LLVM do not survive an interrupt in the middle of a compilation: what the main thread may
-compile, it compiles in a section, or leaves to another thread.
+Numba and LLVM do not survive an interrupt during a compilation, so the main thread compiles inside
+a section, or leaves it to another thread.
 """
 
 from __future__ import annotations
 
-# Not `signal`: its wrappers look for an enum at each call, which takes longer than a small push.
+# Not `signal`: its wrappers look up an enum at each call, which takes longer than a small push.
 import _signal  # type: ignore[import-not-found]
 import os
 import threading
@@ -26,10 +26,10 @@ from typing import Any
 
 
 class PutOff:
-    """Sections of the main thread that SIGINT does not interrupt; in other threads it never does.
+    """Sections of the main thread that SIGINT does not interrupt; other threads never see it.
 
-    Whatever handler is set for SIGINT is called when the outermost section has ended. There is one
-    of this class, since there is one main thread.
+    The handler that is set for SIGINT is called when the outermost section has ended. There is one
+    instance, since there is one main thread.
     """
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class PutOff:
             if handler is not self._note_it:
                 self._handler = handler
             self._has_come = False
-            # Raises what came before; from then on nothing is raised.
+            # Raises an interrupt that came before; from here on none is raised.
             _signal.signal(SIGINT, self._note_it)
             self._depth = 1
 
@@ -71,7 +71,7 @@ class PutOff:
         if self._depth:
             self._came, self._has_come = frame, True
             return
-        # A section is just ending, or some other signal's handler has torn it.
+        # The section is just ending, or the handler of another signal has left it early.
         _signal.signal(SIGINT, self._handler)
         self._handler(number, frame)
 
@@ -85,14 +85,14 @@ put_off = PutOff()
 class Waiters:
     """Threads that wait until something has changed, each on a lock of its own.
 
-    All but `sleep` is for those who hold the lock:
+    All methods except `sleep` must be called while holding the lock:
 
         with put_off, lock:
             if not changed():
                 waiter = waiters.enrol()
         waiters.sleep(waiter, seconds)
 
-    A waiter that was interrupted is forgotten when the next change wakes everybody.
+    A waiter that was interrupted is dropped when the next change wakes all waiters.
     """
 
     def __init__(self, lock: threading.RLock) -> None:
@@ -103,21 +103,21 @@ class Waiters:
         return len(self._asleep)
 
     def enrol(self) -> threading.Lock:
-        """What to sleep on."""
+        """Add a waiter, to be passed to `sleep`."""
         waiter = threading.Lock()
         waiter.acquire()
         self._asleep.append(waiter)
         return waiter
 
     def sleep(self, waiter: threading.Lock, seconds: float = threading.TIMEOUT_MAX) -> None:
-        """Return when something has changed since it was enrolled, or time is up."""
+        """Return when something has changed since `enrol`, or when time is up."""
         if not waiter.acquire(True, min(max(seconds, 0.0), threading.TIMEOUT_MAX)):
             with put_off, self._lock:
                 if waiter in self._asleep:
                     self._asleep.remove(waiter)
 
     def wake(self) -> None:
-        """Something has changed."""
+        """Wake all waiters: something has changed."""
         for waiter in self._asleep:
             waiter.release()
         self._asleep.clear()

@@ -1,12 +1,12 @@
-"""Rings between threads, and how a thread waits for what its rings bring.
+"""Rings between threads, and how a thread waits for messages.
 
-A ring has one writer and one reader and a fixed number of places. Messages are references to
-whole batches of arrays, so nothing is copied when they cross; the interpreter lock orders the
-few steps on the ring itself, and the work on the arrays is done without that lock.
+A ring has one writer, one reader and a fixed number of places. Messages are references to whole
+batches of arrays, so nothing is copied. The interpreter lock orders the few steps on the ring
+itself; the work on the arrays is done without that lock.
 
-A thread listens to all its rings by one bell. It listens for a moment without the interpreter
-lock, since most messages come close behind each other, and then it sleeps until the bell rings: a
-stream that is idle costs nothing.
+A thread waits for all its rings by one bell. It polls the bell for a moment without the interpreter
+lock, since most messages come in quick succession, and then sleeps until the bell rings. So an idle
+stream costs nothing.
 """
 
 from __future__ import annotations
@@ -37,43 +37,44 @@ def _listen(cells, heard, spins):  # type: ignore[no-untyped-def]
 
 
 class Bell:
-    """Rung by any thread, heard by one.
+    """Rung by any thread, waited for by one.
 
-    Who rings while that thread sleeps may see to things by himself: `instead` says whether he will.
+    A thread that rings while that one sleeps may do its work instead of waking it: `instead` is
+    called then, and returns whether it will.
     """
 
     def __init__(self, instead: Callable[[], bool] = lambda: False) -> None:
         self._instead = instead
         self._rung = np.zeros(1, np.int64)
         self.asleep = False
-        """Whether the thread that listens has gone to sleep."""
+        """Whether the waiting thread has gone to sleep."""
         self._wake: queue.SimpleQueue[None] = queue.SimpleQueue()
         self.waits = 0
 
     @property
     def rung(self) -> int:
-        """How often it was rung: read it before you look for work, and `wait` with it after."""
+        """How often it was rung: read this before looking for work, and pass it to `wait` after."""
         return int(self._rung[0])
 
     def ring(self) -> None:
-        """Something has changed."""
+        """Announce a change."""
         _count(self._rung)
         if self.asleep and not self._instead():
             self._rouse()
 
     def wake(self) -> None:
-        """Something has changed that the thread must see to itself."""
+        """Announce a change that the waiting thread must handle itself."""
         _count(self._rung)
         if self.asleep:
             self._rouse()
 
     def wait(self, heard: int, awake: bool = True) -> None:
-        """Return once it has been rung more often than it was heard; stays awake for a moment."""
+        """Return once it has been rung since `heard` was read; polls for a moment, then sleeps."""
         if awake and _listen(self._rung, heard, tuning.spins):
             return
         self.waits += 1
         self.asleep = True
-        # Who rings now sees that we are asleep; who rang before is seen here.
+        # A thread that rings from here on sees `asleep`; an earlier ring is seen below.
         while self.rung == heard:
             self._wake.get()
             self.asleep = True
@@ -101,7 +102,7 @@ class Ring(Generic[Message]):
         return len(self) == len(self._slots)
 
     def put(self, message: Message) -> None:
-        """Add a message. Who may find the ring full has to ask first."""
+        """Add a message; a writer that may find the ring full has to ask first."""
         if self.full:
             raise RuntimeError(
                 f"a ring of {len(self._slots)} places is full: its writer must wait until the "
@@ -113,11 +114,11 @@ class Ring(Generic[Message]):
 
     @property
     def head(self) -> Message | None:
-        """The oldest message, which stays where it is; None if there is none."""
+        """The oldest message, without taking it; None if there is none."""
         return self._slots[self._read % len(self._slots)] if len(self) else None
 
     def take(self) -> Message | None:
-        """The oldest message; None if there is none."""
+        """Take the oldest message; None if there is none."""
         if self._written == self._read:
             return None
         place = self._read % len(self._slots)

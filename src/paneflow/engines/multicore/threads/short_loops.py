@@ -1,9 +1,9 @@
 """Short loops that keep the interpreter lock.
 
-Compiled loops give the lock up, so that other PUs run meanwhile. But whoever waits for the lock
-then has to be woken, and this thread has to wait its turn again: some tens of microseconds each
-time. A loop over a few events takes less than that, and keeps the lock; so does what NumPy would
-give it up for.
+Compiled loops release the lock, so that other PUs can run meanwhile. But then a thread that waits
+for the lock has to be woken, and this one has to wait for it again: some tens of microseconds each
+time. A loop over a few events takes less than that, so it keeps the lock, and so do replacements
+for NumPy functions that would release it.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ _FIRST = np.arange(2**14)
 
 
 class Loop:
-    """A compiled loop that keeps the lock if it is short: it is told how many steps it takes."""
+    """A compiled loop that keeps the lock if it is short; callers say how many steps it takes."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         assert isinstance(function, FunctionType)
-        # Their machine code is named after the function, and must not be taken for each other's.
+        # Machine code is named after the function: without a name of its own it would be mixed up.
         short = FunctionType(function.__code__, function.__globals__, function.__name__)
         short.__qualname__ = f"{function.__qualname__}_short"
         self._long = compiled(function)
         self._short = held(short)
         self._known = 0
-        """Types of arguments for which both are compiled."""
+        """How many combinations of argument types both are compiled for."""
 
     def __call__(self, steps: int, *arguments: Any) -> Any:
         loop = self._long if steps > tuning.short_loop else self._short
         result = loop(*arguments)
         if len(loop.overloads) > self._known:
-            # A stream that has just waited for one shall not wait for the other in the middle.
+            # Compile both at once: a stream should not have to wait again later.
             for signature in loop.signatures:
                 self._long.compile(signature)
                 self._short.compile(signature)
@@ -48,17 +48,17 @@ class Loop:
 
 
 def places(n: int) -> Array:
-    """0, 1, ... up to n."""
+    """The numbers from 0 up to, but not including, n."""
     return _FIRST[:n] if n <= len(_FIRST) else np.arange(n)
 
 
 def _numbers(column: Array) -> bool:
-    """Whether a cell is one number: neither a row, nor a Python object, which no loop can hold."""
+    """Whether cells are numbers: neither rows nor Python objects, which loops cannot handle."""
     return column.ndim == 1 and column.dtype.kind != "O"
 
 
 def taken(column: Array, which: Array) -> Array:
-    """Some cells of a column, by their places."""
+    """Some values of a column, by place."""
     if len(which) > tuning.short_loop or not _numbers(column):
         some: Array = column[which]
         return some
@@ -68,14 +68,14 @@ def taken(column: Array, which: Array) -> Array:
 
 
 def taken_across(table: Array, which: Array) -> Array:
-    """Some cells of all rows of a table, by their places."""
+    """Some columns of a table, by place."""
     out = np.empty((len(table), len(which)), table.dtype)
     _take_across(out.size, table, which, out)
     return out
 
 
 def marked(mask: Array) -> Array:
-    """The places that are marked."""
+    """The places that a mask marks."""
     if len(mask) > tuning.short_loop:
         return np.flatnonzero(mask)
     places = np.empty(len(mask), np.int64)
@@ -83,7 +83,7 @@ def marked(mask: Array) -> Array:
 
 
 def put(column: Array, target: Array, at: int) -> None:
-    """Write a column into another, from a place on."""
+    """Copy a column into another, from a place on."""
     if len(column) > tuning.short_loop or not _numbers(column):
         target[at : at + len(column)] = column
     else:
@@ -91,12 +91,12 @@ def put(column: Array, target: Array, at: int) -> None:
 
 
 def put_across(table: Array, target: Array, at: int) -> None:
-    """Write a table's rows into those of another, from a place on."""
+    """Copy a table into another, from a column on."""
     _put_across(table.size, table, target, at)
 
 
 def close_up(column: Array, kept: Array) -> None:
-    """Move some cells of a column to its beginning; they are given in order, by their places."""
+    """Move the values at increasing places to the front of a column."""
     if len(kept) > tuning.short_loop or not _numbers(column):
         column[: len(kept)] = column[kept]
     else:
@@ -104,12 +104,12 @@ def close_up(column: Array, kept: Array) -> None:
 
 
 def close_up_across(table: Array, kept: Array) -> None:
-    """Move some cells of all rows of a table to their beginning, given as for `close_up`."""
+    """Move the columns at increasing places to the front of a table."""
     _close_up_across(len(table) * len(kept), table, kept)
 
 
 def concatenated(columns: Sequence[Array]) -> Array:
-    """Columns one behind the other; a single one is not copied."""
+    """Columns joined end to end; a single one is not copied."""
     if len(columns) == 1:
         return columns[0]
     total = sum(map(len, columns))
@@ -124,7 +124,7 @@ def concatenated(columns: Sequence[Array]) -> Array:
 
 
 def concatenated_across(tables: Sequence[Array]) -> Array:
-    """Tables side by side: each row of all of them in one."""
+    """Tables joined side by side."""
     out = np.empty((len(tables[0]), sum(table.shape[1] for table in tables)), tables[0].dtype)
     at = 0
     for table in tables:
@@ -148,7 +148,7 @@ def order_of(values: Array) -> Array:
 def order_across(table: Array) -> Array | None:
     """A stable order of a table's columns by its first row, then its second, and so on.
 
-    None only if they stand in order; of a long table that is not looked for.
+    None only if they are in order already, which is not checked for long tables.
 
     >>> order_across(np.array([[2, 1, 2, 1], [0, 9, 0, 8]])).tolist()
     [3, 1, 0, 2]

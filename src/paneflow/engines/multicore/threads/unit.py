@@ -1,14 +1,13 @@
-"""A processing unit (PU): one thread that works on the messages of its rings.
+"""A processing unit (PU): one thread that processes the messages of its rings.
 
-Between two messages a PU holds the interpreter lock, on a message it runs compiled loops without
-it. Where messages are so short that waking a thread takes longer than the work, threads are left
-asleep: who brings a message to such a PU does its work too, as soon as his own is done. So a short
-message goes through all PUs in one thread, and long ones keep all threads busy.
+Between two messages a PU holds the interpreter lock; on a message it runs compiled loops without
+it. If messages are so short that waking a thread takes longer than the work, threads are left
+asleep: the thread that brings a message to a sleeping PU also does that PU's work, after its own.
+So a short message passes through all PUs in one thread, and long ones keep all threads busy.
 
-An exception in one PU ends the work of all, but loses nothing: it is kept with the rank of its
-PU and the number of the message that it was working on. Everything before that message is still
-worked on and given out, nothing behind it; then the threads end, and the exception is raised where
-the stream is fed.
+An exception in one PU ends the work of all, but loses nothing: it is kept with the rank of its PU
+and the number of its message. Everything before that message is still processed and emitted, and
+nothing after it; then the threads end, and the exception is raised where the stream is fed.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ COUNTED = (
 
 @dataclass(frozen=True)
 class Failure:
-    """What went wrong, where, and at which message."""
+    """An exception, the PU it was raised in, and the number of the message."""
 
     rank: int
     error: BaseException
@@ -54,37 +53,37 @@ class Failure:
 class Crew:
     """What the PUs of one strategy share.
 
-    It knows nothing of the strategy itself, so that a strategy that nobody holds any more can be
-    collected, and stop its threads.
+    It does not refer to the strategy, so that a strategy that is no longer referenced can be
+    garbage-collected, which stops its threads.
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.output: deque[Rows] = deque()
         self.feeder = Bell()
-        """Heard by the thread that feeds: room for another message, the end, or a failure."""
+        """The feeding thread waits for it: room for another message, the end, or a failure."""
         self.stopped = False
         self.finished = False
         self.failure: Failure | None = None
         self.units: list[Unit] = []
         self.lends = False
-        """Whether PUs that are asleep are left asleep, and called instead."""
+        """Whether sleeping PUs are left asleep, and listed in `called` instead."""
         self.called: deque[Unit] = deque()
         self._failing = threading.Lock()
 
     def broken(self, seq: int) -> bool:
-        """Whether a message stands at or behind one that a PU has failed on."""
+        """Whether a PU has failed on this message or an earlier one."""
         return self.failure is not None and seq >= self.failure.seq
 
     def fail(self, failure: Failure) -> None:
-        """Keep the failure that the stream comes to first."""
+        """Keep the failure with the earliest message."""
         with self._failing:
             if not self.broken(failure.seq):
                 self.failure = failure
         self.wake()
 
     def check(self) -> None:
-        """Raise what a PU has failed with, once all that was final before has been given out."""
+        """Raise what a PU has failed with, once everything before it has been emitted."""
         while self.failure is not None and not self.stopped:
             heard = self.feeder.rung
             if not self.stopped:
@@ -101,16 +100,16 @@ class Crew:
             ) from cause
 
     def weigh(self) -> None:
-        """See whether messages are short by now."""
+        """Decide whether messages are short enough to leave threads asleep."""
         self.lends = all(unit.spent < tuning.short_message for unit in self.units)
 
     @property
     def asleep(self) -> bool:
-        """Whether all threads are: then nothing happens but what another thread does here."""
+        """Whether all threads sleep, so that only another thread can do their work."""
         return all(unit.bell.asleep for unit in self.units)
 
     def help(self) -> None:
-        """Do what the PUs have to do that were called."""
+        """Do the work of the PUs that were called."""
         while self.called:
             try:
                 unit = self.called.popleft()
@@ -119,7 +118,7 @@ class Crew:
             unit.be_helped()
 
     def wake(self) -> None:
-        """Let every thread look around."""
+        """Wake every thread."""
         for unit in self.units:
             unit.bell.wake()
         self.feeder.ring()
@@ -139,11 +138,11 @@ class Unit(ABC):
         self.bell = Bell(self._call)
         self.counts = dict.fromkeys(COUNTED, 0)
         self.applied = 0
-        """Messages of the feeder's that are done with."""
+        """How many messages of the feeding thread have been processed."""
         self.wake_at = 0
-        """So many must be done with before the feeder wants to hear of another."""
+        """How many must have been processed before the feeding thread wants to be woken."""
         self.spent = 0.0
-        """Seconds of work on a message, of late."""
+        """Seconds of work on a recent message."""
         self._untimed = 0
         self._pauses = pauses
         self._turn = threading.Lock()
@@ -154,7 +153,7 @@ class Unit(ABC):
 
     @abstractmethod
     def step(self) -> bool:
-        """Do one thing, if there is one; whether there was."""
+        """Do one thing, if there is one to do, and return whether there was."""
 
     @property
     @abstractmethod
@@ -162,7 +161,7 @@ class Unit(ABC):
         """Messages in the rings it reads."""
 
     def attempt(self, seq: int, action: Callable[[], None]) -> bool:
-        """Do what a message asks, unless it stands behind a failure; whether it was done."""
+        """Do what a message asks, unless it comes after a failure; return whether it was done."""
         if self.crew.broken(seq):
             return False
         try:
@@ -173,13 +172,13 @@ class Unit(ABC):
         return True
 
     def applied_one(self) -> None:
-        """A message of the feeder's is done with: there is room for another."""
+        """Note that a message of the feeding thread has been processed, so there is room."""
         self.applied += 1
         if self.applied >= self.wake_at:
             self.crew.feeder.ring()
 
     def pause(self) -> None:
-        """Give tests the chance to disturb."""
+        """Let tests disturb this PU."""
         if self._pauses is not None:
             self._pauses(self.rank)
 
@@ -188,11 +187,11 @@ class Unit(ABC):
         return UnitMetrics(self.rank, **self.counts, waits=self.bell.waits, depth=self.depth)
 
     def be_helped(self) -> None:
-        """Let this thread do all that there is to do, unless another one is at it."""
+        """Do all the work of this PU in the calling thread, unless another thread is doing it."""
         while True:
             heard = self.bell.rung
             if not self._turn.acquire(blocking=False):
-                return  # whoever it is looks at the bell again
+                return  # the other thread looks at the bell again
             try:
                 while self._step():
                     pass
@@ -202,7 +201,7 @@ class Unit(ABC):
                 return
 
     def _call(self) -> bool:
-        # After a failure every thread works off by itself what stands before it.
+        # After a failure, every thread processes what came before it on its own.
         lent = self.crew.lends and self.crew.failure is None
         if lent:
             self.crew.called.append(self)
@@ -210,7 +209,7 @@ class Unit(ABC):
 
     def _run(self) -> None:
         while True:
-            # In this order: who stops us rings afterwards, so we would not wait in vain.
+            # In this order: `stop` is followed by a ring, so this thread cannot miss it.
             heard = self.bell.rung
             if self.crew.stopped:
                 return
@@ -221,12 +220,12 @@ class Unit(ABC):
                 self.bell.wait(heard, awake=not self.crew.lends)
 
     def _step(self) -> bool:
-        """A step by the thread whose turn it is; whether there was anything to do."""
+        """Do one step, and return whether there was anything to do."""
         if self.crew.stopped:
             return False
         try:
             self.pause()
-            # To ask for the time takes as long as a good part of a short message.
+            # Reading the clock takes as long as a good part of a short message.
             timed = self._untimed == 0
             before = time.thread_time() if timed else 0.0
             found = self.step()
@@ -237,18 +236,18 @@ class Unit(ABC):
                 self._untimed = (self._untimed + 1) % timed_one_in
             return found
         except BaseException as error:
-            # Not an error in what a message asks, but in the PU: nothing can be trusted any more.
+            # An error of the PU itself, not of what a message asks: its state cannot be trusted.
             self.crew.fail(Failure(self.rank, error, -1))
             self.crew.stop()
             if not isinstance(error, Exception) and threading.current_thread() is not self.thread:
-                raise  # an interrupt, meant for whoever helps
+                raise  # an interrupt, meant for the helping thread
             return False
 
 
 class Room:
-    """Lets the feeder have so many messages under way to each PU, and no more.
+    """Limits how many messages are under way to each PU.
 
-    A feeder that has to wait is woken when half of them are done with, and not for each.
+    A feeding thread that has to wait is woken when half of them have been processed.
     """
 
     def __init__(self, crew: Crew, most: int) -> None:
@@ -259,7 +258,7 @@ class Room:
             unit.wake_at = NO_MESSAGE
 
     def wait(self, check: Callable[[], None]) -> None:
-        """Return when every PU can be sent another message; `check` raises if that is vain."""
+        """Return when every PU can be sent another message; `check` raises if none ever can."""
         check()
         for unit, sent in zip(self._crew.units, self._sent, strict=True):
             if sent - unit.applied < self._most:
@@ -280,5 +279,5 @@ class Room:
         )
 
     def sent(self, rank: int) -> None:
-        """A message is under way."""
+        """Note that a message is under way."""
         self._sent[rank] += 1
