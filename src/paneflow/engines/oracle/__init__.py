@@ -33,6 +33,8 @@ def answer(
 
     `merge` has no effect: nothing is merged.
     """
+    # Functions that take no values of these types are refused before any of them is called.
+    schema = query.result_schema(table.schema)
     needed = {name for window in query.windows.values() for name in window.columns}
     needed |= {name for aggregate in query.aggregates.values() for name in aggregate.columns}
     events = read(table, query.key, query.time, needed)
@@ -60,7 +62,6 @@ def answer(
         return (end, label, seq, *map(order, key))
 
     rows.sort(key=place)
-    schema = query.result_schema(table.schema)
     columns = zip(*rows, strict=True) if rows else [()] * len(schema)
     return pa.table(
         [
