@@ -398,6 +398,7 @@ NEEDLESS = {
 }
 
 
+@pytest.mark.processes
 def test_a_process_that_compiles_nothing_loads_no_more_than_it_uses(tmp_path: Path) -> None:
     given = environment(PANEFLOW_CACHE=str(tmp_path / "cache"))
     answers = []
@@ -561,6 +562,7 @@ json.dump(missed, sys.stdout)
 """
 
 
+@pytest.mark.processes
 def test_a_new_process_on_a_new_machine_compiles_all_of_a_query_when_it_is_warmed_up(
     tmp_path: Path,
 ) -> None:

@@ -98,6 +98,7 @@ def test_twenty_fresh_processes_give_the_same_bytes() -> None:
     assert all(each == given[0] for each in given)
 
 
+@pytest.mark.long
 def test_one_to_four_threads_give_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     given = []
     for threads in (1, 2, 3, 4):

@@ -15,6 +15,7 @@ import pytest
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parent.parent
+pytestmark = pytest.mark.processes
 EXTRAS = {"bench", "dev", "java", "pandas", "plot", "polars", "sketches", "spark"}
 
 

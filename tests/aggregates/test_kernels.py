@@ -64,6 +64,7 @@ def everything() -> None:
                 continue
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("everything")
 def test_no_kernel_falls_back_to_python_objects() -> None:
     compiled = 0
@@ -80,6 +81,7 @@ def names_in(code: types.CodeType) -> set[str]:
     return set(code.co_names).union(*inner)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("everything")
 def test_every_kernel_that_python_calls_was_compiled() -> None:
     """So the test before this one has seen them all; kernels that kernels call are inside those."""

@@ -1,8 +1,8 @@
 """Every merge algorithm gives what recalculating gives: one matrix of algorithms and aggregates.
 
 The text of an algorithm is the same whether it is compiled or not. So the whole matrix runs as
-plain Python, where nothing has to be compiled first; an aggregate for each form of partial runs
-compiled as well, and all of them do in the long run (`make test-exhaustive`).
+plain Python, where nothing has to be compiled first. Maxima run compiled as well, an aggregate for
+each form of partial in `make test-slow`, and all of them in `make test-exhaustive`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import importlib
 import pkgutil
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
@@ -24,16 +25,24 @@ from tests.merging.algorithms import SUBJECTS, Subject, Window
 from tests.merging.cases import PAIRS, TRACES, Case, cases, windows
 
 FORMS = {"max": "a number", "sum": "a tuple", "bloom filter": "a row"}
+COMPILED = {name for name, case in cases().items() if case.operator.compiled}
 
 
-def matrix(*names: str, allowed: bool = True, long_run: bool = False) -> pytest.MarkDecorator:
+def matrix(
+    *names: str,
+    allowed: bool = True,
+    long: Collection[str] = (),
+    exhaustive: Collection[str] = (),
+) -> pytest.MarkDecorator:
     """Algorithms × aggregates, where the law allows it, or where it does not."""
+    marks = dict.fromkeys(long, pytest.mark.long)
+    marks |= dict.fromkeys(exhaustive, pytest.mark.exhaustive)
     chosen = [
         pytest.param(
             subject,
             name,
             id=f"{subject.name}-{name}",
-            marks=[pytest.mark.exhaustive] if long_run and name not in FORMS else [],
+            marks=marks.get(name, ()),
         )
         for subject in SUBJECTS
         for name, case in cases().items()
@@ -115,7 +124,7 @@ def test_streaming_equals_recalculating(subject: Subject, name: str, trace: str)
     assert_same(case, play(TRACES[trace], window, case), recalculated(TRACES[trace], name))
 
 
-@matrix("max", "ordered pairs")
+@matrix("max", "ordered pairs", long=["ordered pairs"])
 def test_compiled_streaming_equals_recalculating(subject: Subject, name: str) -> None:
     case = cases()[name]
     for trace in TRACES.values():
@@ -200,7 +209,7 @@ def test_columnar_equals_recalculating(subject: Subject, name: str) -> None:
     assert_grids(subject, name, 1 / 3, compiled=False)
 
 
-@matrix(*(name for name, case in cases().items() if case.operator.compiled), long_run=True)
+@matrix(*COMPILED, long=FORMS.keys() - {"max"}, exhaustive=COMPILED - FORMS.keys())
 def test_compiled_columnar_equals_recalculating(subject: Subject, name: str) -> None:
     """The same compiled, windows of n slides having the square root of n: up to 1,024."""
     assert_grids(subject, name, 1 / 2, compiled=True)

@@ -206,6 +206,7 @@ def test_another_querys_checkpoint_and_a_newer_versions(tmp_path: Path) -> None:
     assert f"version {VERSION + 1}" in refusal(tmp_path, QUERIES["slices"])
 
 
+@pytest.mark.processes
 def test_without_pyspark_the_session_says_what_to_install() -> None:
     script = """
 import sys
