@@ -112,8 +112,8 @@ def var(column: str) -> Var:
     """The sample variance.
 
     Args:
-        column: A column of numbers. The variance is null for fewer than two values, and NaN if one
-            of them is infinite or NaN.
+        column: A column of numbers or booleans. The variance is null for fewer than two values, and
+            NaN if one of them is infinite or NaN.
 
     Returns:
         The aggregate, for `Query`.
@@ -132,8 +132,8 @@ def std(column: str) -> Std:
     """The sample standard deviation.
 
     Args:
-        column: A column of numbers. The deviation is null for fewer than two values, and NaN if one
-            of them is infinite or NaN.
+        column: A column of numbers or booleans. The deviation is null for fewer than two values,
+            and NaN if one of them is infinite or NaN.
 
     Returns:
         The aggregate, for `Query`.
@@ -152,7 +152,7 @@ def var_pop(column: str) -> VarPop:
     """The variance of the window as a whole population.
 
     Args:
-        column: A column of numbers.
+        column: A column of numbers or booleans.
 
     Returns:
         The aggregate, for `Query`.
@@ -171,7 +171,7 @@ def std_pop(column: str) -> StdPop:
     """The standard deviation of the window as a whole population.
 
     Args:
-        column: A column of numbers.
+        column: A column of numbers or booleans.
 
     Returns:
         The aggregate, for `Query`.

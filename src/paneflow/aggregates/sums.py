@@ -1,8 +1,8 @@
 """Aggregates built on sums: sum, mean, product, geometric mean.
 
 Integer sums are exact: a partial holds two 64-bit limbs, so no intermediate sum can overflow,
-and only a window whose true sum leaves int64 is an error. Booleans are added up as 0 and 1, and
-decimals as the integers of their digits.
+and only a window whose true sum leaves int64 is an error. Booleans are added as 0 and 1, and
+decimals as the integers that their digits form.
 """
 
 from __future__ import annotations
@@ -207,12 +207,11 @@ class GeometricMean(Constant):
 
 
 def sum(column: str, exact: bool = False) -> Sum:
-    """The sum: exact int64 for integers, float64 for floats, how many are true of booleans.
-
-    The sum of decimals is exact, a decimal of 38 digits.
+    """The sum: exact for integers, booleans and decimals, in float64 for floats.
 
     Args:
-        column: A column of numbers. An integer sum that does not fit into int64 is an error.
+        column: A column of numbers, or of booleans, which count as 0 and 1. An integer sum that
+            does not fit into int64 is an error; a decimal sum has 38 digits.
         exact: Round a float sum only once, correctly, so that it is the same to the last bit on
             every engine.
 
@@ -232,10 +231,10 @@ def sum(column: str, exact: bool = False) -> Sum:
 
 
 def mean(column: str) -> Mean:
-    """The arithmetic mean, in float64; of booleans the share that is true.
+    """The arithmetic mean, in float64.
 
     Args:
-        column: A column of numbers.
+        column: A column of numbers, or of booleans, whose mean is the share that is true.
 
     Returns:
         The aggregate, for `Query`.

@@ -1,7 +1,7 @@
 """The kinds of values that aggregates work on, and how a column of each kind is held in arrays.
 
 Kernels see only `int64` and `float64` arrays. Integers, booleans and times are held as `int64`,
-decimals as the integers that they are without their point (`decimals.py`), floats as `float64`, and
+decimals as the integers that they are without the point (`decimals.py`), floats as `float64`, and
 text as the rank of each value among the column's distinct values, so that comparing ranks is
 comparing texts.
 """
@@ -26,7 +26,7 @@ class Kind:
 
     value: str
     scale: int
-    """Of decimals: how many digits stand behind the point."""
+    """Of decimals: the number of digits after the point."""
 
     INTEGER: ClassVar[Kind]
     FLOAT: ClassVar[Kind]
@@ -34,7 +34,7 @@ class Kind:
     TEXT: ClassVar[Kind]
     TEMPORAL: ClassVar[Kind]
     DECIMAL: ClassVar[Kind]
-    """Decimals of any scale, where it does not matter which."""
+    """Decimals of any scale."""
 
     @property
     def family(self) -> Kind:
