@@ -8,6 +8,7 @@ from hypothesis import given, strategies as st
 
 from paneflow import windows as W
 from paneflow.windows import Window
+from paneflow.windows.many_rows import overlap
 
 lengths = st.integers(1, 30)
 moments = st.integers(-100, 100)
@@ -23,6 +24,12 @@ def test_sliding_maps_an_event_to_the_windows_around_it(r: int, s: int, o: int, 
 def test_count_maps_a_position_to_the_windows_around_it(n: int, s: int, i: int) -> None:
     by_definition = [w for w in range(150) if w * s <= i < w * s + n]
     assert list(W.count(n, s).assigned(i)) == by_definition
+
+
+@given(lengths, lengths, moments)
+def test_no_event_is_in_more_windows_than_overlap(r: int, s: int, o: int) -> None:
+    window = W.sliding(r, s, offset=o)
+    assert overlap(window) == max(len(window.assigned(t)) for t in range(o, o + s))
 
 
 def cut(edges: tuple[tuple[int, int], ...], t: int) -> bool:

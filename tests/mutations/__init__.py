@@ -1,0 +1,1 @@
+"""Small breaks of the library, to see that the tests notice them: `python -m tests.mutations`."""
