@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import importlib.util
 import json
@@ -12,11 +13,12 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numba
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -199,6 +201,23 @@ def test_a_function_that_cannot_be_compiled_holds_nobody_up(cache: Path) -> None
     assert not files(cache)
 
 
+def test_what_another_process_has_compiled_meanwhile_is_not_compiled_again(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled_anew(doubled)
+    (kept,) = files(cache)
+    away = kept.rename(cache / "away")
+
+    @contextlib.contextmanager
+    def waiting(lock: Path, done: Callable[[], bool]) -> Iterator[None]:
+        assert not done()
+        away.rename(kept)
+        yield
+
+    monkeypatch.setattr(kernel, "turn", waiting)
+    assert compiled_anew(doubled) == (6.0, False)
+
+
 # What a kernel is compiled from.
 
 FIRST = """
@@ -293,6 +312,27 @@ def test_a_kernel_changes_with_the_order_of_fields(
     for text, answer in ((FIRST, 1), (swapped, -1), (FIRST, 1)):
         module = modules(monkeypatch, text)
         assert module.with_fields(module.Pair(2, 1)) == answer
+    assert len(files(cache)) == 2
+
+
+def test_kernels_of_one_factory_differ_by_what_they_enclose(cache: Path) -> None:
+    def times(factor: float) -> Callable[[float], float]:
+        def multiplied(x: float) -> float:
+            return factor * x
+
+        return multiplied
+
+    assert compiled_anew(times(2.0)) == (6.0, True)
+    assert compiled_anew(times(5.0)) == (15.0, True)
+    assert compiled_anew(times(2.0)) == (6.0, False)
+
+
+def test_a_kernel_changes_with_what_numba_was_told(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled_anew(doubled)
+    monkeypatch.setattr(numba.config, "BOUNDSCHECK", 1)
+    assert compiled_anew(doubled) == (6.0, True)
     assert len(files(cache)) == 2
 
 
@@ -460,6 +500,24 @@ def test_the_turn_of_a_process_that_was_killed_goes_on(tmp_path: Path, holder: A
         assert len(asked) >= 3
         assert (tmp_path / "lock").exists()
     assert not (tmp_path / "lock").exists()
+
+
+@pytest.mark.skipif(importlib.util.find_spec("fcntl") is None, reason="there are no locks")
+def test_a_lock_that_was_removed_meanwhile_is_not_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take, removed = turns.fcntl.flock, []
+
+    def too_late(handle: int, how: int) -> None:
+        if not removed:
+            (tmp_path / "lock").unlink()
+            removed.append(handle)
+        take(handle, how)
+
+    monkeypatch.setattr(turns.fcntl, "flock", too_late)
+    with turns.turn(tmp_path / "lock", lambda: False):
+        assert removed
+        assert (tmp_path / "lock").exists()
 
 
 def test_nobody_waits_for_what_is_done(tmp_path: Path, holder: Any) -> None:
