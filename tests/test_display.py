@@ -154,6 +154,15 @@ def test_a_query_shows_what_it_asks() -> None:
     assert repr(alone) == "Query(windows: tumbling(5); aggregates: n=count(); time: t)"
 
 
+def test_a_query_with_other_windows_or_another_key_is_otherwise_the_same() -> None:
+    query = pf.Query(W.tumbling("1 h"), {"n": A.count()}, "k", time="t", lateness="5 s")
+    rest = "aggregates: n=count(); key: k; time: t; lateness: 5s)"
+    assert (
+        repr(query.with_windows({"w": W.session("1 s")})) == f"Query(windows: w=session(1s); {rest}"
+    )
+    assert repr(query.with_key(["k"])) == f"Query(windows: tumbling(1h); {rest}"
+
+
 def test_a_plan_shows_how_much_there_is_to_print() -> None:
     assert repr(QUERY.explain()) == "Plan(engine='table', merge='auto', 2 operators, 2 reasons)"
     html = QUERY.explain(EVENTS)._repr_html_()
