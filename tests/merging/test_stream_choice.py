@@ -1,54 +1,71 @@
-"""The rule that chooses a merge algorithm for a stream: every branch, and what it promises."""
+"""The rule that chooses a merge algorithm for the windows of a stream: every branch."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
-from paneflow.merging import MERGERS, pba
-from paneflow.planning import merge_choice
-from paneflow.planning.merge_choice import Stream, choose_stream_merge
+from paneflow import aggregates as A, windows as W
+from paneflow.aggregates.operator import Operator
+from paneflow.aggregates.values import Kind
+from paneflow.merging import MERGERS
+from paneflow.planning.merge_choice import AVAILABLE, FEW_COMBINES, SELDOM_LATE, choose_stream_merge
+from paneflow.windows import Sliding
 
-LONG = Stream(slices=1 << 16)
-EXPENSIVE = replace(LONG, combine_ns=merge_choice.WORTH_SHARING, cores=2)
+LONG = W.sliding(3600, 1)
+OFTEN = SELDOM_LATE + 1
 
-CHOICES: dict[str, tuple[Stream, str]] = {
-    "late slices": (replace(LONG, late=1, invertible=True), "fiba"),
-    "a slice in few windows": (Stream(slices=30, slide=10, invertible=True), "recalculate"),
-    "a slice in one more": (Stream(slices=31, slide=10), "sba"),
-    "exactly invertible": (replace(LONG, invertible=True, selective=True), "subtract"),
-    "selective": (replace(LONG, selective=True), "sba"),
-    "selective and expensive": (replace(EXPENSIVE, selective=True), "slick_deque"),
-    "selective and expensive, no slide may be slow": (
-        replace(EXPENSIVE, selective=True, goal="latency"),
-        "pba",
+
+def operator(aggregate: A.Aggregate, kind: Kind) -> Operator:
+    (found,) = aggregate.operators({"v": kind})
+    return found
+
+
+CHOICES: dict[str, tuple[Sliding, Operator | None, int, str]] = {
+    "exactly invertible": (LONG, operator(A.sum("v"), Kind.INTEGER), 0, "subtract"),
+    "only events to count": (LONG, None, 0, "subtract"),
+    "sums of floats drift": (LONG, operator(A.sum("v"), Kind.FLOAT), 0, "daba"),
+    "selective": (LONG, operator(A.max("v"), Kind.INTEGER), 0, "daba"),
+    "late slices": (LONG, operator(A.max("v"), Kind.INTEGER), OFTEN, "fiba"),
+    "late slices now and then": (LONG, operator(A.max("v"), Kind.INTEGER), SELDOM_LATE, "daba"),
+    "late slices, invertible": (LONG, operator(A.sum("v"), Kind.INTEGER), OFTEN, "fiba"),
+    "a slice in few windows": (
+        W.sliding(FEW_COMBINES * 10, 10),
+        operator(A.sum("v"), Kind.FLOAT),
+        0,
+        "recalculate",
     ),
-    "no law at all": (LONG, "sba"),
-    "no slide may be slow": (replace(LONG, goal="latency"), "daba"),
-    "no slide may be slow, selective": (replace(LONG, goal="latency", selective=True), "daba"),
-    "expensive": (EXPENSIVE, "pba"),
-    "expensive, no slide may be slow": (replace(EXPENSIVE, goal="latency"), "pba"),
-    "expensive, one core": (replace(EXPENSIVE, cores=1), "sba"),
-    "expensive, few slices": (replace(EXPENSIVE, slices=merge_choice.WORTH_A_THREAD - 1), "sba"),
-    "expensive, makes arrays": (replace(EXPENSIVE, merges_in_place=False), "sba"),
-    "not expensive enough": (
-        replace(EXPENSIVE, combine_ns=merge_choice.WORTH_SHARING - 0.1),
-        "sba",
+    "late slices in few windows": (
+        W.sliding(FEW_COMBINES * 10, 10),
+        operator(A.sum("v"), Kind.FLOAT),
+        OFTEN,
+        "recalculate",
+    ),
+    "a slice in one more": (
+        W.sliding(FEW_COMBINES * 10 + 1, 10),
+        operator(A.sum("v"), Kind.FLOAT),
+        0,
+        "daba",
+    ),
+    "windows with gaps": (
+        W.sliding(5, 10),
+        operator(A.sum("v"), Kind.INTEGER),
+        OFTEN,
+        "recalculate",
     ),
 }
 
 
 @pytest.mark.parametrize("case", CHOICES)
 def test_a_stream_gets_its_algorithm(case: str) -> None:
-    stream, expected = CHOICES[case]
-    name, reason = choose_stream_merge(stream)
-    assert name == expected
-    assert name in MERGERS
-    assert reason
+    window, wanted, late, expected = CHOICES[case]
+    chosen = choose_stream_merge(window, wanted, late=late)
+    assert chosen.name == expected
+    assert chosen.name in MERGERS
+    assert chosen.reason
 
 
-def test_planning_and_merging_agree_on_a_second_thread() -> None:
-    """Neither room imports the other, so both have the figures."""
-    assert merge_choice.WORTH_SHARING == pba.WORTH_SHARING
-    assert merge_choice.WORTH_A_THREAD == 2 * pba.WORTH_A_THREAD
+@pytest.mark.parametrize("name", AVAILABLE)
+def test_what_is_asked_for_is_taken(name: str) -> None:
+    for window, wanted, late, _ in CHOICES.values():
+        chosen = choose_stream_merge(window, wanted, late=late, asked=name)
+        assert chosen.name == name and name in chosen.reason

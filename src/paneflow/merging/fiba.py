@@ -33,6 +33,15 @@ from paneflow.merging._fiba_check import check
 from paneflow.merging._fiba_tree import state, weave
 from paneflow.merging.contract import Merger
 
+EMPTY_COUNTERS = np.full(layout.COUNTERS, layout.NONE, np.int64)
+"""The counters of a tree that is a single leaf without entries."""
+EMPTY_COUNTERS[[layout.LENGTH, layout.ROOT, layout.OLDEST, layout.NEWEST]] = 0
+EMPTY_COUNTERS[[layout.NODES, layout.USED]] = 1
+
+EMPTY_ROOT = np.zeros(layout.COLUMNS, np.int64)
+"""That leaf."""
+EMPTY_ROOT[[layout.PARENT, layout.SPINE, layout.NEXT]] = layout.NONE, layout.BOTH, layout.UNTOUCHED
+
 
 class Fiba:
     """The streaming face: partials by time, in any order.
@@ -62,16 +71,10 @@ class Fiba:
         self._pour = kernel(operator, "pour_all", _pour_all)
         self._casts = tuple(_cast(c) for c in operator.components)
         self._identity = operator.start()
-        self.counters = np.full(layout.COUNTERS, layout.NONE, np.int64)
-        self.counters[[layout.LENGTH, layout.ROOT, layout.OLDEST, layout.NEWEST]] = 0
-        self.counters[[layout.NODES, layout.USED]] = 1
+        self.counters = EMPTY_COUNTERS.copy()
         nodes = _most_nodes(capacity)
         self.tree = np.zeros((nodes, layout.COLUMNS), np.int64)
-        self.tree[0, [layout.PARENT, layout.SPINE, layout.NEXT]] = (
-            layout.NONE,
-            layout.BOTH,
-            layout.UNTOUCHED,
-        )
+        self.tree[0] = EMPTY_ROOT
         self.store = operator.empty(nodes * layout.SLOTS)
         for column, identity in zip(self.store, self._identity, strict=True):
             column[layout.AGGREGATE] = identity

@@ -12,13 +12,14 @@ rule are in docs/merging.md.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from paneflow.aggregates.operator import Operator
 from paneflow.errors import QueryError
+from paneflow.windows import Sliding
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -65,55 +66,45 @@ def choose_merges(rows: Integers, lengths: Floats, slices: int) -> list[str]:
     return ["flat_fat" if cheap else "sba" for cheap in by_tree < SBA_COMBINES * slices / 4]
 
 
-WORTH_A_THREAD = 4096
-"""The number of slices in a window from which a second thread has enough to do."""
-WORTH_SHARING = 15.0
-"""The nanoseconds of a combine from which fewer combines are worth a second thread, or branches
-that cannot be predicted."""
 FEW_COMBINES = 3
-"""The combines per slice of the algorithms for long windows."""
+"""Combines that the algorithms for long windows take for each slice."""
+SELDOM_LATE = 8
+"""Times that slices may come late before a tree pays, whose kernels take seconds to compile."""
+ANEW = "recalculate"
+"""A window is merged from all its slices when it closes, and nothing is kept of that."""
 
 
-@dataclass(frozen=True)
-class Stream:
-    """What the choice depends on: the windows of a stream, the aggregate's laws, and the goal.
+class StreamMerge(NamedTuple):
+    """The algorithm that merges a stream's slices into windows, and why."""
 
-    A window has `slices` slices and is evaluated every `slide` of them. A slice may arrive after
-    `late` newer ones. `invertible` means exactly invertible. `merges_in_place` says that combining
-    allocates no arrays, which holds for everything except rows without `combine_into`.
-    """
-
-    slices: int
-    slide: int = 1
-    late: int = 0
-    selective: bool = False
-    invertible: bool = False
-    merges_in_place: bool = True
-    combine_ns: float = 1.0
-    cores: int = 1
-    goal: Literal["throughput", "latency"] = "throughput"
+    name: str
+    reason: str
 
 
-def choose_stream_merge(stream: Stream) -> tuple[str, str]:
-    """The algorithm for a stream, and why.
+def choose_stream_merge(
+    window: Sliding, operator: Operator | None, *, late: int = 0, asked: str = "auto"
+) -> StreamMerge:
+    """How the time windows of a stream are merged, from partials of an operator.
 
-    >>> choose_stream_merge(Stream(slices=3600))[0]
-    'sba'
-    >>> choose_stream_merge(Stream(slices=3600, goal="latency"))[0]
+    `late`: how often slices have come behind a window that had closed. Without an operator there
+    are only events to count.
+
+    >>> from paneflow.aggregates.sums import float_sum, integer_sum
+    >>> from paneflow.windows import sliding, tumbling
+    >>> choose_stream_merge(sliding(3600, 1), integer_sum("v")).name
+    'subtract'
+    >>> choose_stream_merge(sliding(3600, 1), float_sum("v")).name
     'daba'
+    >>> choose_stream_merge(tumbling(60), float_sum("v")).name
+    'recalculate'
     """
-    if stream.late:
-        return "fiba", f"slices may be {stream.late:,} slices late: only a tree inserts anywhere"
-    each = stream.slices / stream.slide
-    if each <= FEW_COMBINES:
-        return "recalculate", f"a slice is in {each:g} windows: nothing is gained by reuse"
-    if stream.invertible:
-        return "subtract", "what leaves can be subtracted exactly: always two combines"
-    costly = stream.combine_ns >= WORTH_SHARING
-    if costly and stream.selective and stream.goal == "throughput":
-        return "slick_deque", "combine selects and is expensive: fewer than two combines per slice"
-    if costly and stream.cores > 1 and stream.merges_in_place and stream.slices >= WORTH_A_THREAD:
-        return "pba", f"a combine takes {stream.combine_ns:.0f} ns: a second thread does half of it"
-    if stream.goal == "latency":
-        return "daba", "at most six combines in any slide"
-    return "sba", "three combines per slice, whatever the range"
+    if asked != "auto":
+        return StreamMerge(asked, f"merge={asked!r} was asked for")
+    if window.overlap <= FEW_COMBINES:
+        several = "1 window" if window.overlap == 1 else f"{window.overlap} windows"
+        return StreamMerge(ANEW, f"a slice is in {several}: nothing is gained by keeping merges")
+    if late > SELDOM_LATE:
+        return StreamMerge("fiba", "slices come late: only a tree takes them anywhere")
+    if operator is None or (operator.invert is not None and operator.exact):
+        return StreamMerge("subtract", "what leaves can be taken out exactly: two combines, always")
+    return StreamMerge("daba", "at most six combines for a row, so that no push is slow")

@@ -14,11 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from paneflow.aggregates.lowering import column_set
 from paneflow.aggregates.operator import TIME, Array
 from paneflow.aggregates.values import kind_of
 from paneflow.errors import InputError
 from paneflow.slicing.layout import (
-    column_set,
     counted_columns,
     runs_columns,
     sequence_columns,

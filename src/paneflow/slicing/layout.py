@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from paneflow.aggregates._identity import digest_of
-from paneflow.aggregates.aggregate import Aggregate, Constant, Kinds, Multiset, Ordered
+from paneflow.aggregates.aggregate import Aggregate, Kinds, Multiset, Ordered
 from paneflow.aggregates.defined import Defined
-from paneflow.aggregates.operator import Operator, share
+from paneflow.aggregates.lowering import Lowering, column_set
+from paneflow.aggregates.operator import Operator
 from paneflow.aggregates.sequences import Applied
 from paneflow.aggregates.values import kind_of
 from paneflow.errors import UnsupportedError
@@ -22,11 +23,6 @@ from paneflow.windows import Session, Sliding, Window
 
 if TYPE_CHECKING:
     from paneflow.query import Query
-
-
-def column_set(columns: tuple[str, ...]) -> tuple[str, ...]:
-    """Columns that must all be present, whatever the order in which they are named."""
-    return tuple(sorted(set(columns)))
 
 
 def check_cuttable(query: Query) -> None:
@@ -113,13 +109,7 @@ def _written_out(aggregate: Aggregate) -> str:
 
 def stored_operators(query: Query, kinds: Kinds) -> dict[Operator, str]:
     """The operators whose partials slices hold, and the prefix of their columns."""
-    wanted = [
-        operator
-        for aggregate in query.aggregates.values()
-        if isinstance(aggregate, Constant)
-        for operator in aggregate.operators(kinds)
-    ]
-    sources = dict.fromkeys(source for source, _ in share(wanted).values())
+    sources = Lowering(query.aggregates, kinds).operators
     return {
         op: f"{k}:{op.name.split(':')[0]}({', '.join(op.columns)})" for k, op in enumerate(sources)
     }

@@ -46,6 +46,11 @@ class Sliding(Window):
         start = seq * self.slide.value + self.offset.value
         return start, start + self.range.value
 
+    @property
+    def overlap(self) -> int:
+        """How many windows an event is in, at most."""
+        return -(-self.range.value // self.slide.value)
+
     def assigned(self, t: int) -> builtins.range:
         """The mapping: the numbers of the windows that an event belongs to.
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from paneflow.aggregates.aggregate import Constant
-from paneflow.aggregates.defined import Defined
 from paneflow.aggregates.operator import Array, Operator, Partials
 
 
@@ -35,14 +33,6 @@ def combine_plainly(
         for cell, pane in zip(cells.tolist(), which.tolist(), strict=True):
             held = _partial(operator, partial, cell)
             operator.combine(held, _partial(operator, parts, pane))
-
-
-def lower_plainly(aggregate: Constant, n: Array, merged: Sequence[Partials]) -> None:
-    """As the compiled loop that makes results, but nothing is kept."""
-    if isinstance(aggregate, Defined):
-        for window in n.nonzero()[0].tolist():
-            cells = tuple(_plain(column[window]) for column in merged[0])
-            aggregate.lower_one(cells[0] if len(cells) == 1 else cells)
 
 
 def _partial(operator: Operator, columns: Partials, at: int) -> Any:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from paneflow.aggregates.lowering import column_set
 from paneflow.aggregates.operator import TIME, Array, Operator, Partials
 from paneflow.engines.table.store import Positions, Runs
 from paneflow.slicing.arranged import Arranged
@@ -15,7 +16,6 @@ from paneflow.slicing.bounds.ranges import Found
 from paneflow.slicing.columns import Column
 from paneflow.slicing.events import Part, Presence
 from paneflow.slicing.fold import Edges, fold
-from paneflow.slicing.layout import column_set
 from paneflow.windows import Window
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from paneflow.aggregates.lowering import column_set
 from paneflow.aggregates.operator import TIME, Array, Operator, Partials
 from paneflow.aggregates.values import kind_of
 from paneflow.engines.table.store import Positions, Runs, Store
@@ -19,7 +20,6 @@ from paneflow.slicing.columns import Column, read_column
 from paneflow.slicing.events import Part, order_events
 from paneflow.slicing.keys import encode_keys
 from paneflow.slicing.layout import (
-    column_set,
     counted_columns,
     runs_columns,
     sequence_columns,

@@ -40,8 +40,7 @@ def can_be_placed(windows: Mapping[str, Window], events: Events) -> bool:
     (window,) = windows.values()
     assert isinstance(window, Sliding)
     n, several = len(events.t), len(numbers(window, events))
-    overlap = (window.range.value - 1) // window.slide.value + 1
-    most = min((len(events.key_offsets) - 1) * several, n * overlap)
+    most = min((len(events.key_offsets) - 1) * several, n * window.overlap)
     return several <= n + FEW_NUMBERS and 2 * most > n
 
 

@@ -10,10 +10,11 @@ import numpy as np
 import pyarrow as pa
 
 from paneflow.aggregates._roles import merging
-from paneflow.aggregates.aggregate import Aggregate, Constant, Kinds, Lowered, Multiset, Ordered
+from paneflow.aggregates.aggregate import Aggregate, Constant, Kinds, Multiset, Ordered
 from paneflow.aggregates.defined import Defined
 from paneflow.aggregates.holistic import Distinct, Mode, Quantiles, TopK
-from paneflow.aggregates.operator import Array, Operator, Partials, share
+from paneflow.aggregates.lowering import Lowering
+from paneflow.aggregates.operator import Array, Operator, Partials
 from paneflow.aggregates.sums import Sum
 from paneflow.aggregates.values import Kind
 from paneflow.engines.table.store import Store
@@ -129,39 +130,29 @@ class _Merging:
         self._algorithms: dict[str, list[slice]] = {}
 
     def results(self, aggregates: Mapping[str, Aggregate]) -> dict[str, Result]:
-        wanted: dict[str, tuple[Operator, ...]] = {
-            name: a.operators(self._kinds)
-            for name, a in aggregates.items()
-            if isinstance(a, Constant)
-        }
-        shared = share([op for ops in wanted.values() for op in ops])
-        merged = {source: self._merged(source) for source in _in_turns(dict(shared.values()))}
+        lowering = Lowering(aggregates, self._kinds)
+        merged = {operator: self._merged(operator) for operator in _in_turns(lowering.operators)}
         made: dict[str, Result] = {}
         for name, aggregate in aggregates.items():
             if isinstance(aggregate, Constant):
-                parts = []
-                for op in wanted[name]:
-                    source, which = shared[op]
-                    parts.append(tuple(merged[source][k] for k in which))
-                made[name] = self._constant(aggregate, wanted[name], parts)
+                n = self._store.counts(aggregate.columns, self._every.lo, self._every.hi)
+                lowered = lowering.lower(name, n, merged)
+                made[name] = Result(*lowered, self._held(name, lowering))
             elif isinstance(aggregate, Multiset):
                 made[name] = self._multiset(aggregate)
             else:
                 assert isinstance(aggregate, Ordered)
                 arrays, at = self._store.sequences(aggregate.columns)
-                lowered = aggregate.lower_sequences(arrays, at(self._every.lo), at(self._every.hi))
-                made[name] = Result(*lowered)
+                lo, hi = at(self._every.lo), at(self._every.hi)
+                made[name] = Result(*aggregate.lower_sequences(arrays, lo, hi))
         return made
 
-    def _constant(
-        self, aggregate: Constant, operators: tuple[Operator, ...], parts: list[Partials]
-    ) -> Result:
-        n = self._store.counts(aggregate.columns, self._every.lo, self._every.hi)
-        lowered: Lowered = aggregate.lower(n, parts, self._kinds)
-        if aggregate.result_column is None:
-            return Result(*lowered)
-        last = len(operators[0].components) - 1
-        return Result(*lowered, self._store.held(operators[0], last))
+    def _held(self, name: str, lowering: Lowering) -> Column | None:
+        """The column whose values an aggregate gives back, if it does."""
+        if lowering.aggregates[name].result_column is None:
+            return None
+        operator = lowering.first_operator(name)
+        return self._store.held(operator, len(operator.components) - 1)
 
     def _merged(self, operator: Operator) -> Partials:
         """One operator's partials, merged for the windows of every label."""

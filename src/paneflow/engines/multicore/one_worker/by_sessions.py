@@ -19,21 +19,20 @@ import pyarrow as pa
 from paneflow.aggregates.aggregate import Constant, Kinds
 from paneflow.aggregates.defined import Defined
 from paneflow.aggregates.kernels import kernel
-from paneflow.aggregates.operator import TIME, Array, Operator, Partials, fill, share
+from paneflow.aggregates.lowering import Lowering
+from paneflow.aggregates.operator import Array, Operator, Partials, fill
 from paneflow.aggregates.values import Kind
 from paneflow.compiling import compiled, helper
 from paneflow.engines.multicore.contract import Batch, Result, Rows
-from paneflow.engines.multicore.one_worker.by_slices import presence_of
+from paneflow.engines.multicore.one_worker.folding import folded
 from paneflow.engines.multicore.stores.folding_loops import combine_loop
 from paneflow.engines.multicore.stores.growing import Grown, KeyState
 from paneflow.engines.multicore.ticks import BEFORE_ALL
-from paneflow.engines.multicore.tracing import combine_plainly, lower_plainly
+from paneflow.engines.multicore.tracing import combine_plainly
 from paneflow.engines.multicore.tuning import tuning
 from paneflow.slicing.arranged import Arranged
 from paneflow.slicing.bounds.by_time import session
 from paneflow.slicing.events import Events as Ordered, Part
-from paneflow.slicing.fold import fold
-from paneflow.slicing.layout import column_set
 from paneflow.slicing.ordering import places_by_code
 from paneflow.windows import Session
 
@@ -66,16 +65,13 @@ class BySessions:
         self._label = label
         self._window = window
         self._gap = window.gap.value
-        self._kinds = kinds
-        self._aggregates = {n: a for n, a in query.aggregates.items() if isinstance(a, Constant)}
-        self._wanted = {name: a.operators(kinds) for name, a in self._aggregates.items()}
-        self._shared = share([op for ops in self._wanted.values() for op in ops])
-        self._operators = list(dict.fromkeys(source for source, _ in self._shared.values()))
+        self._lowering = Lowering(query.aggregates, kinds)
         self._state = KeyState(NONE, 0, 0, 0)
         self._key = Grown()
-        self._counts = {column_set(a.columns): Grown() for a in self._aggregates.values()}
+        self._counts = {columns: Grown() for columns in self._lowering.counted}
         self._partials = {
-            op: tuple(Grown.like(column) for column in op.empty(0)) for op in self._operators
+            op: tuple(Grown.like(column) for column in op.empty(0))
+            for op in self._lowering.operators
         }
         self._cells = self._live = 0
         self._due_key, self._due = Grown(), Grown()
@@ -108,35 +104,31 @@ class BySessions:
             found = session(self._window, Part(sorted_, 0, len(keys)), arranged)
             lo, hi, key = found.lo, found.hi, keys[found.key]
         moments = t if events.order is None else ordered.arrange(events.order)
-        counted, partials = self._folded(arranged, moments, np.append(lo, len(t)))
+        counted, partials = folded(self._lowering, arranged, moments, np.append(lo, len(t)))
         self._state.touch(key)
         join = self._join_behind if events.behind else self._join
         which, cells = join(key, t[lo], t[hi - 1])
         self._combine(which, cells, counted, partials)
 
-    def advance(self, watermark: int, arrived: float) -> Rows | None:
-        """The sessions that the watermark has ended, if there are any."""
+    def advance(self, watermark: int, arrived: float) -> list[Rows]:
+        """The sessions that the watermark has ended."""
         self._before = watermark
         self._pass(watermark)
         if not self._closed:
-            return None
+            return []
         cell, key, seq, earliest, latest = np.concatenate(self._closed, axis=1)
         self._closed = []
         start, end = self._window.extent(seq, earliest, latest)
+        partials = {
+            op: tuple(column.values[cell] for column in columns)
+            for op, columns in self._partials.items()
+        }
         results = {}
-        for name, aggregate in self._aggregates.items():
-            n = self._counts[column_set(aggregate.columns)].values[cell]
-            parts: list[Partials] = []
-            for operator in self._wanted[name]:
-                source, which = self._shared[operator]
-                parts.append(tuple(self._partials[source][k].values[cell] for k in which))
-            try:
-                results[name] = Result(*aggregate.lower(n, parts, self._kinds))
-            except Exception:
-                lower_plainly(aggregate, n, parts)
-                raise
+        for name in self._lowering.aggregates:
+            n = self._counts[self._lowering.columns(name)].values[cell]
+            results[name] = Result(*self._lowering.lower(name, n, partials))
         label = np.full(len(key), self._label, np.int32)
-        return Rows(label, key, seq, start, end, results, arrived, BEFORE_ALL)
+        return [Rows(label, key, seq, start, end, results, arrived, BEFORE_ALL)]
 
     def settle(self) -> None:
         """What has been taken and given out stays so."""
@@ -162,22 +154,6 @@ class BySessions:
         self._cells, self._passed, self._runs, self._before, stragglers = self._settled
         self._stragglers = list(stragglers)
         self._closed = []
-
-    def _folded(
-        self, arranged: Arranged, moments: Array, edges: Array
-    ) -> tuple[dict[tuple[str, ...], Array], dict[Operator, Partials]]:
-        """How many events runs have, and what they amount to."""
-        counted = {c: np.diff(presence_of(c, arranged).position(edges)) for c in self._counts}
-        partials = {}
-        for operator in self._operators:
-            presence = presence_of(column_set(operator.columns), arranged)
-            inputs = [
-                presence.keep(moments if i.column == TIME else arranged.form(i.column, i.form))
-                for i in operator.inputs
-            ]
-            places = presence.position(edges)
-            partials[operator] = fold(operator, inputs, places)
-        return counted, partials
 
     def _join(self, key: Array, start: Array, last: Array) -> tuple[Array, Array]:
         """Which runs join which cells, in order."""

@@ -17,10 +17,10 @@ from paneflow.engines.multicore.completeness import Completeness, no_rows
 from paneflow.engines.multicore.contract import Batch, Pauses, Rows, Strategy, UnitMetrics, stopped
 from paneflow.engines.multicore.one_worker.by_events import ByEvents
 from paneflow.engines.multicore.one_worker.by_sessions import BySessions, foldable
-from paneflow.engines.multicore.one_worker.by_slices import BySlices, sliceable
+from paneflow.engines.multicore.one_worker.by_slices import BySlices, timed_by_slices
 from paneflow.engines.multicore.ticks import BEFORE_ALL, END_OF_STREAM
 from paneflow.errors import PaneflowError
-from paneflow.windows import Session, Sliding
+from paneflow.windows import Session
 
 if TYPE_CHECKING:
     from paneflow.query import Query
@@ -32,19 +32,16 @@ class OpenStream:
     It has no thread. Whoever works on a share of the windows by itself has one of these.
     """
 
-    def __init__(self, query: Query, kinds: Kinds) -> None:
-        self._query = query
+    def __init__(self, query: Query, kinds: Kinds, merge: str = "auto") -> None:
         self._labels = {label: k for k, label in enumerate(sorted(query.windows))}
-        timed = {n: w for n, w in query.windows.items() if isinstance(w, Sliding)}
-        if timed and not sliceable(query.with_windows(timed), kinds):
-            timed = {}
+        timed = timed_by_slices(query, kinds)
         others = {n: w for n, w in query.windows.items() if n not in timed}
         folded = {n: w for n, w in others.items() if isinstance(w, Session)}
         if not foldable(query, kinds):
             folded = {}
         others = {n: w for n, w in others.items() if n not in folded}
         self._by_slices = (
-            BySlices(query.with_windows(timed), kinds, self._labels) if timed else None
+            BySlices(query.with_windows(timed), kinds, self._labels, merge) if timed else None
         )
         self._by_sessions = [
             BySessions(query, kinds, self._labels[n], w) for n, w in folded.items()
@@ -83,15 +80,10 @@ class OpenStream:
         """The windows that are final at a watermark."""
         if watermark == BEFORE_ALL:
             return []
-        found = [
-            each.advance(watermark, arrived)
-            for each in (self._by_slices, *self._by_sessions)
-            if each is not None
+        every = (self._by_slices, *self._by_sessions, self._by_events)
+        return [
+            rows for each in every if each is not None for rows in each.advance(watermark, arrived)
         ]
-        rows = [some for some in found if some is not None]
-        if self._by_events is not None:
-            rows += self._by_events.advance(watermark, arrived)
-        return rows
 
 
 class Single(Strategy):
@@ -104,9 +96,14 @@ class Single(Strategy):
         return None
 
     def __init__(
-        self, query: Query, kinds: Kinds, workers: int, pauses: Pauses | None = None
+        self,
+        query: Query,
+        kinds: Kinds,
+        workers: int,
+        pauses: Pauses | None = None,
+        merge: str = "auto",
     ) -> None:
-        self._open = OpenStream(query, kinds)
+        self._open = OpenStream(query, kinds, merge)
         self._passing = Completeness(query)
         self._pauses = pauses
         self._rows: list[Rows] = []

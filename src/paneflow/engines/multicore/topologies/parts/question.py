@@ -15,13 +15,12 @@ import pyarrow as pa
 
 from paneflow.aggregates.aggregate import Constant, Kinds
 from paneflow.aggregates.defined import Defined
-from paneflow.aggregates.operator import TIME, Array, Operator, Partials, share
+from paneflow.aggregates.lowering import Lowering
+from paneflow.aggregates.operator import TIME, Array, Operator, Partials
 from paneflow.aggregates.values import Kind
 from paneflow.engines.multicore.contract import Batch, Result
 from paneflow.engines.multicore.ticks import AFTER_ALL
-from paneflow.engines.multicore.tracing import lower_plainly
 from paneflow.slicing.columns import Column
-from paneflow.slicing.layout import column_set
 from paneflow.windows import Count, Sliding
 
 if TYPE_CHECKING:
@@ -63,28 +62,12 @@ class Question:
 
     def __init__(self, query: Query, kinds: Kinds) -> None:
         self.kinds = kinds
-        self._aggregates = {
-            name: a for name, a in query.aggregates.items() if isinstance(a, Constant)
-        }
+        self._lowering = Lowering(query.aggregates, kinds)
         self.spans = [
             _span(label, query.windows[name]) for label, name in enumerate(sorted(query.windows))
         ]
-        wanted = {name: a.operators(kinds) for name, a in self._aggregates.items()}
-        shared = share([op for ops in wanted.values() for op in ops])
-        self.operators: tuple[Operator, ...] = tuple(
-            dict.fromkeys(source for source, _ in shared.values())
-        )
-        sets = {name: column_set(a.columns) for name, a in self._aggregates.items()}
-        self.counted: tuple[tuple[str, ...], ...] = tuple(
-            dict.fromkeys(filter(None, sets.values()))
-        )
-        self._counted = {
-            name: self.counted.index(columns) if columns else None for name, columns in sets.items()
-        }
-        self._parts = {
-            name: [(self.operators.index(shared[op][0]), shared[op][1]) for op in ops]
-            for name, ops in wanted.items()
-        }
+        self.operators: tuple[Operator, ...] = tuple(self._lowering.operators)
+        self.counted: tuple[tuple[str, ...], ...] = tuple(filter(None, self._lowering.counted))
 
     @functools.cached_property
     def by_count(self) -> bool:
@@ -100,17 +83,13 @@ class Question:
 
     def lower(self, rows: Array, counts: Array, partials: list[Partials]) -> dict[str, Result]:
         """The results of many windows."""
-        made: dict[str, Result] = {}
-        for name, aggregate in self._aggregates.items():
-            counted = self._counted[name]
-            n = rows if counted is None else counts[counted]
-            parts = [tuple(partials[at][k] for k in which) for at, which in self._parts[name]]
-            try:
-                made[name] = Result(*aggregate.lower(n, parts, self.kinds))
-            except Exception:
-                lower_plainly(aggregate, n, parts)
-                raise
-        return made
+        merged = dict(zip(self.operators, partials, strict=True))
+        counted = dict(zip(self.counted, counts, strict=True)) | {(): rows}
+        lowering = self._lowering
+        return {
+            name: Result(*lowering.lower(name, counted[lowering.columns(name)], merged))
+            for name in lowering.aggregates
+        }
 
 
 class Inputs:
