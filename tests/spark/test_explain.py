@@ -18,7 +18,7 @@ EVENTS = pa.table(
 @pytest.mark.parametrize(
     ("window", "aggregate", "way"),
     [
-        (W.tumbling("1 s"), A.max("v"), "Spark alone answers"),
+        (W.tumbling("1 s"), A.max("v"), "Spark answers alone"),
         (W.sliding("9 s", "1 s"), A.max("v"), "Spark cuts the slices"),
         (W.sliding("9 s", "1 s"), A.median("v"), "slices are cut in Python"),
         (W.session("1 s"), A.max("v"), "slices are cut in Python"),
