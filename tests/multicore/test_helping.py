@@ -1,4 +1,4 @@
-"""Who does a PU's work: its own thread, or, where messages are short, whoever brings them."""
+"""Which thread does the work of a PU: its own, or the one that brings a short message."""
 
 from __future__ import annotations
 

@@ -13,7 +13,6 @@ import pytest
 
 import paneflow as pf
 from paneflow import aggregates as A, windows as W
-from paneflow.engines.multicore.pump import outbox
 from paneflow.engines.multicore.tuning import tuning
 from tests.test_bad_input import refused
 from tests.waiting import PATIENCE, wait_until
@@ -160,7 +159,7 @@ def test_late_events_must_be_asked_for() -> None:
 def little_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """A stream that stops at few unread events, and says so at once."""
     monkeypatch.setattr(tuning, "most_unread", 4)
-    monkeypatch.setattr(outbox, "LOOK", 0.01)
+    monkeypatch.setattr(tuning, "stuck_look", 0.01)
     monkeypatch.setattr(tuning, "most_waiting", 4)
     monkeypatch.setattr(tuning, "patience", 0.0)
 

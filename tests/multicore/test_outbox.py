@@ -1,4 +1,4 @@
-"""Rows that wait to be read: who gets them, and who is waited for."""
+"""Rows that wait to be read, and readers that wait for them."""
 
 from __future__ import annotations
 

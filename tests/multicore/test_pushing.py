@@ -100,7 +100,7 @@ def test_a_short_push_is_worked_on_by_the_thread_that_pushes(
     pytest.fail("another thread did the work, every time")
 
 
-def test_what_ends_a_window_while_he_rests_is_soon_worked_on_by_the_thread(
+def test_what_ends_a_window_while_the_pusher_rests_is_soon_worked_on_by_the_stream_thread(
     patient: None, opened: tuple[Stream, Working], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stream, working = opened
@@ -126,7 +126,7 @@ def test_what_ends_no_window_is_worked_on_without_another_push(
     assert "MainThread" not in working.threads
 
 
-def test_while_he_rests_pushes_wait_for_one_that_ends_a_window(
+def test_while_the_pusher_rests_pushes_wait_for_one_that_ends_a_window(
     patient: None, opened: tuple[Stream, Working], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stream, _ = opened
@@ -155,7 +155,7 @@ def test_while_he_rests_pushes_wait_for_one_that_ends_a_window(
     assert steps == [[4, 5, 2]]
 
 
-def test_what_is_too_much_for_those_who_push_does_not_wait(
+def test_what_is_too_much_for_a_pusher_does_not_wait(
     patient: None, opened: tuple[Stream, Working], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stream, working = opened
@@ -168,7 +168,7 @@ def test_what_is_too_much_for_those_who_push_does_not_wait(
     assert "MainThread" not in working.threads
 
 
-def test_rows_come_whoever_works(opened: tuple[Stream, Working]) -> None:
+def test_rows_come_whichever_thread_works(opened: tuple[Stream, Working]) -> None:
     stream, _ = opened
     for first in range(10, 300, 10):
         stream.push(events(first))

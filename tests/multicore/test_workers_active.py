@@ -1,4 +1,4 @@
-"""Active workers: who is sent which events, and which windows are whose."""
+"""Active workers: which events each is sent, and which windows it has."""
 
 from __future__ import annotations
 

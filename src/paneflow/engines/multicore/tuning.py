@@ -36,6 +36,10 @@ class Tuning:
     """Seconds until the stream thread first looks for rows of workers that are busy."""
     slowest_look: float = 0.25
     """Seconds between looks at workers that have been busy for a second or more."""
+    stuck_look: float = 0.5
+    """Seconds after which a sleeping pusher or reader checks whether it waits for nothing."""
+    rescue: float = 0.05
+    """Seconds without new rows after which the workers of a failed stream count as done."""
     patience: float = 10.0
     """Seconds that a push waits for rows to be read if no other thread is known to read them."""
 

@@ -1,9 +1,9 @@
-"""The last steps of a stream, to be done again by one worker should several fail.
+"""The last steps of a stream, which one worker repeats if several workers fail.
 
-Several workers fail in the middle of a message, in which many windows may end: some units have
-worked on it, some in part, others not at all. One worker can go back, and answers up to the very
-event or window that fails. So where users' functions may fail, what came is kept as long as windows
-are open that it may be in: as references, and so much and no more.
+Several workers fail in the middle of a message, in which many windows may end: some PUs have
+processed it, others only a part, or nothing. One worker can go back, and answers up to the very
+event or window that fails. So if user-defined functions may fail, events are kept while they may be
+in an open window: as references, and up to a limit.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 
 def may_fail(query: Query) -> bool:
-    """Whether users' functions are called."""
+    """Whether user-defined functions are called."""
     return any(isinstance(a, Defined | Applied) for a in query.aggregates.values())
 
 
 class LastSteps:
-    """Events and watermarks, as they were given to a strategy."""
+    """Events and watermarks, as they were passed to the strategy."""
 
     def __init__(self, query: Query, kinds: Kinds) -> None:
         self._query = query
@@ -39,18 +39,18 @@ class LastSteps:
         windows = query.windows.values()
         ranges = [w.range.value for w in windows if isinstance(w, Sliding)]
         self._reach = max(ranges) if len(ranges) == len(windows) else None
-        """How long before its end a window begins, at most, if that is known."""
+        """The longest range of a window, if all windows are by time."""
         self._steps: deque[Batch | int] = deque()
         self._kept = 0
         self._dropped = BEFORE_ALL
-        """The latest time among events that are kept no longer."""
+        """The latest time among events that are no longer kept."""
         self.ending = False
-        """Whether all windows are to close behind the last step."""
+        """Whether all windows close after the last step."""
 
     def add(self, step: Batch | int, passed: int) -> None:
-        """Events or a watermark, when all rows that end before `passed` have been given."""
+        """Keep events or a watermark; all rows that end before `passed` have been emitted."""
         if self._reach is None and self._dropped > BEFORE_ALL:
-            return  # windows of events may go back to the first
+            return  # windows may go back to the first event
         self._steps.append(step)
         self._kept += 0 if isinstance(step, int) else len(step)
         while self._steps and (self._kept > tuning.most_kept or self._is_over(passed)):
@@ -60,9 +60,9 @@ class LastSteps:
                 self._dropped = max(self._dropped, int(first.t[-1]))
 
     def _is_over(self, passed: int) -> bool:
-        """Whether no window that is still to be given needs the first step.
+        """Whether no window that is still to be emitted needs the first step.
 
-        A watermark says something about the events behind it, unless another one follows.
+        A watermark matters for the events that follow it, unless another watermark follows.
         """
         if self._reach is None or passed == BEFORE_ALL:
             return False
@@ -73,13 +73,13 @@ class LastSteps:
         return isinstance(step, int) or int(step.t[-1]) < passed - self._reach
 
     def again(self, passed: int) -> list[Rows]:
-        """What one worker makes of it up to where it fails; nothing if too little was kept."""
+        """The rows of one worker up to where it fails; none if too little was kept."""
         if self._dropped > BEFORE_ALL and (
             self._reach is None or self._dropped >= passed - self._reach
         ):
             return []
         one = Single(self._query, self._kinds, 1)
-        with contextlib.suppress(Exception):  # it is what several have failed with
+        with contextlib.suppress(Exception):  # the same error that several workers have failed with
             for step in self._steps:
                 if isinstance(step, int):
                     one.advance(step)

@@ -1,8 +1,8 @@
 """What a stream has done, and how long its results took.
 
-Latency is counted from the arrival of the event that made a row final to the moment when the row
-can be read. It is kept as a histogram whose classes grow by a sixteenth, so that it costs the
-same however long the stream lives.
+Latency is the time from the arrival of the event that made a row final to the moment when the row
+can be read. It is kept as a histogram whose classes grow by a sixteenth, so its size does not
+depend on how long the stream lives.
 """
 
 from __future__ import annotations

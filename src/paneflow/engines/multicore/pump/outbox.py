@@ -12,12 +12,9 @@ import pyarrow as pa
 from paneflow.engines.multicore.threads.interrupts import Waiters, put_off
 from paneflow.engines.multicore.tuning import tuning
 
-LOOK = 0.5
-"""Seconds after which a reader that waits for the end looks whether it waits in vain."""
-
 
 class Outbox:
-    """Tables of rows, in order, and what comes behind the last of them: the end, or a failure."""
+    """Tables of rows, in order, and what follows the last of them: the end, or a failure."""
 
     def __init__(
         self,
@@ -25,10 +22,10 @@ class Outbox:
         room_comes: threading.Condition,
         awaited: Callable[[float], None] | None = None,
     ) -> None:
-        """`lock` and `room_comes` are the stream's; a full outbox that is emptied notifies.
+        """`lock` and `room_comes` are the stream's; emptying a full outbox notifies the latter.
 
-        `awaited` is called now and then while a reader waits for the end, with the time at which
-        it began to: it raises if the end cannot come.
+        `awaited` is called now and then while a reader waits for the end, with the time at which it
+        began to wait, and raises if the end cannot come.
         """
         self._lock = lock
         self._awaited = awaited
@@ -51,13 +48,13 @@ class Outbox:
 
     @property
     def read_elsewhere(self) -> bool:
-        """Whether some other thread than this one has ever read rows."""
+        """Whether a thread other than this one has ever read rows."""
         return not self._readers <= {threading.get_ident()}
 
     def put(self, table: pa.Table, hand_over: bool) -> None:
-        """Add rows. To hand them over is to wait until a reader who sleeps has got them.
+        """Add rows. With `hand_over`, wait until a sleeping reader has taken them.
 
-        A reader who wakes up needs the interpreter lock, and whoever works keeps it.
+        A reader that wakes up needs the interpreter lock, which the working thread would keep.
         """
         with self._lock:
             self._tables.append(table)
@@ -68,9 +65,9 @@ class Outbox:
                 self._rows_taken.wait(tuning.handover)
 
     def read(self, wait: float, into: list[pa.Table]) -> None:
-        """Put rows that can be read into a list; waits so long for the first.
+        """Put rows that can be read into a list; waits up to `wait` seconds for the first.
 
-        It stays empty if there are none, now or ever.
+        The list stays empty if there are none.
         """
         since = time.monotonic()
         until = since + wait
@@ -80,7 +77,7 @@ class Outbox:
                 if self._tables:
                     self._take(into)
                     return
-                # A failure comes behind the rows before it, though threads may still be ending.
+                # A failure is raised after the rows before it, even while threads are ending.
                 self.check()
                 left = until - time.monotonic()
                 if self.ended or (not self._finishing and left <= 0):
@@ -91,7 +88,7 @@ class Outbox:
             elif self._awaited is None:
                 self._rows_come.sleep(waiter)
             else:
-                self._rows_come.sleep(waiter, LOOK)
+                self._rows_come.sleep(waiter, tuning.stuck_look)
                 self._awaited(since)
 
     def _take(self, into: list[pa.Table]) -> None:
@@ -107,7 +104,7 @@ class Outbox:
         self.rows -= taken.num_rows
 
     def give_back(self, tables: list[pa.Table]) -> None:
-        """Take rows back that a reader was not given, before all others."""
+        """Put back rows that did not reach their reader, before all others."""
         with put_off, self._lock:
             self._tables.extendleft(reversed(tables))
             self.rows += sum(table.num_rows for table in tables)
@@ -119,19 +116,19 @@ class Outbox:
             raise self.failure
 
     def fail(self, error: BaseException) -> None:
-        """What comes behind the rows."""
+        """Raise an error in readers once they have read all rows."""
         with self._lock:
             self.failure = error
             self._rows_come.wake()
 
     def finish(self) -> None:
-        """Let those who read wait until the end."""
+        """Let readers wait until the end."""
         with self._lock:
             self._finishing = True
             self._rows_come.wake()
 
     def end(self) -> None:
-        """No more rows will come."""
+        """Say that no more rows will come."""
         with self._lock:
             self.ended = True
             self._rows_come.wake()

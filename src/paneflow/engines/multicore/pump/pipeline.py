@@ -1,7 +1,7 @@
-"""One step of a stream after another: events in order, windows, rows in order.
+"""The steps of a stream: events in order, windows, rows in order.
 
-The front puts what has arrived in order, a strategy answers, the collector puts rows in order, and
-the outbox holds them. One thread at a time works here, the one whose turn it is (`turns.py`).
+The front puts what has arrived in order, a strategy makes windows of it, the collector puts rows in
+order, and the outbox keeps them. Only the thread that has the turn works here (`turns.py`).
 """
 
 from __future__ import annotations
@@ -63,17 +63,17 @@ class Pipeline:
         self._last_steps = LastSteps(query, kinds) if may_fail(query) and not alone else None
         self._longest = tuning.longest_step if alone else tuning.longest_shared_step
         self.length = min(tuning.first_step, self._longest)
-        """Events that the next step may take."""
+        """How many events the next step may take."""
         self._taken = self._given = 0
 
     @property
     def pending(self) -> bool:
-        """Whether the strategy has still to say what is final by now."""
+        """Whether the strategy has yet to return rows that are final by the watermark."""
         passed = self._passing.passed(self.front.watermark)
         return self.collector.passed < passed and not self.strategy.brief
 
     def step(self, arrivals: list[Arrival]) -> None:
-        """Work on what has arrived."""
+        """Process what has arrived."""
         steps = self.front.take(arrivals)
         for events in self.front.late_events():
             self._late.put(events, hand_over=False)
@@ -88,7 +88,7 @@ class Pipeline:
             self._passing.note(step)
             self._passing.settle()
             self.strategy.feed(step)
-        # So long that the rows of a step are a fraction of those that may wait to be read.
+        # Short enough that a step makes only a fraction of the rows that may wait to be read.
         self._taken += sum(arrival.rows for arrival in arrivals)
         fitting = self._outbox.most // 8 * self._taken // max(self._given, 1)
         self.length = max(tuning.pushed_piece, min(self._longest, fitting, 2 * self.length))
@@ -115,14 +115,14 @@ class Pipeline:
             self._outbox.put(marked(rows, final=False), hand_over=False)
 
     def finish(self) -> None:
-        """No more events will come: close all windows, and give their rows."""
+        """Close all windows, as no more events will come, and make their rows readable."""
         if self._last_steps is not None:
             self._last_steps.ending = True
         self.strategy.finish()
         self.gather()
 
     def drain(self) -> None:
-        """Give the rows that are final, and drop the rest."""
+        """Make the rows readable that are final, and drop the rest."""
         final = self._passing.passed(self.front.watermark)
         self.strategy.finish()
         self.collector.add(self.strategy.take())
@@ -131,13 +131,13 @@ class Pipeline:
 
     def rescue(self) -> None:
         """Make readable what was final before a failure."""
-        quiet = time.monotonic() + 0.05
+        quiet = time.monotonic() + tuning.rescue
         while time.monotonic() < quiet:
             rows = self.strategy.take()
             self.collector.add(rows)
             if rows:
-                quiet = time.monotonic() + 0.05
-            time.sleep(0.005)
+                quiet = time.monotonic() + tuning.rescue
+            time.sleep(tuning.rescue / 10)
         self.gather()
         if self._last_steps is not None:
             self.collector.replace(self._last_steps.again(self.collector.passed))

@@ -1,17 +1,17 @@
-"""The inside of a stream: what is pushed on one side, rows on the other, a thread in between.
+"""The inside of a stream: pushes on one side, rows on the other, and a thread in between.
 
-The thread takes all that has been pushed since it last looked, so that small pushes are worked on
-together and large ones at once; the pipeline makes rows of them (`pipeline.py`), and the outbox
-holds these. Short work is done by the threads that push (`turns.py`).
+The stream thread takes everything that has been pushed since it last looked, so that small pushes
+are processed together. The pipeline makes rows of them (`pipeline.py`), and an outbox keeps the
+rows until they are read. The pushing thread does the work itself if it is short (`turns.py`). The
+docstring of this package draws which thread works when.
 
-Both sides hold so much and no more: when rows are not read the thread stops, and when the thread
-stops, pushing waits.
+Both sides are bounded: if rows are not read, the stream thread stops, and then pushing waits.
 
-Nothing here knows the `Stream` that a user holds, so that a stream which nobody holds any more
-can be collected, and ends its thread.
+Nothing here refers to the `Stream` that a user holds, so that a stream that is no longer referenced
+can be garbage-collected, which ends its thread.
 
-Those who push and read may be interrupted at any moment: what they change they change in sections
-that cannot be (`interrupts.py`), and they wait outside of them.
+Pushing and reading threads may be interrupted at any moment. They change state only in sections
+that cannot be interrupted (`interrupts.py`), and wait outside of them.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ from paneflow.errors import PaneflowError, UnsupportedError
 class Pump:
     """A running stream."""
 
-    # Made by the thread, as it begins: that may take long, and must not be interrupted.
+    # Made by the stream thread as it starts: that may take long, and must not be interrupted.
     _pipeline: Pipeline
 
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
         self._lateness = setup.query.lateness.value
         self._alone = setup.strategy is Single
-        # A stream may be collected, and abandoned, while this very thread holds the lock.
+        # The garbage collector may abandon a stream in the very thread that holds the lock.
         self._lock = threading.RLock()
         self._turns = Turns()
         self._error: BaseException | None = None
-        """What has gone wrong in a thread that pushes."""
+        """What a pushing thread has failed with while it did the work."""
         self._work_comes = threading.Condition(self._lock)
         self._room_comes = Waiters(self._lock)
         self._ending = Waiters(self._lock)
@@ -64,7 +64,7 @@ class Pump:
         self.late = Outbox(self._lock, self._work_comes, self._check_late_can_end)
         """Late events that can be read, if they are returned."""
         self._wanted = 0
-        """Events that the thread waits for; 0 if it waits for none."""
+        """How many events the stream thread waits for; 0 if it does not wait for events."""
         self._arrivals: deque[Arrival] = deque()
         self._waiting = 0
         self._fetched = self._timeless = self._ahead = 0
@@ -75,15 +75,15 @@ class Pump:
         self._thread = threading.Thread(target=self._run, name="paneflow-stream", daemon=True)
         self._thread.start()
 
-    # The side of those who push.
+    # For pushing threads.
 
     def push(self, source: int, admitted: Admitted) -> None:
-        """Take a push in, wholly or not at all; waits while too much is ahead of the thread."""
+        """Take a whole push or nothing; waits while too much is ahead of the stream thread."""
         arrived = time.perf_counter()
         try:
             while True:
-                # Putting off interrupts would cost a small push a tenth of its time: here they
-                # may come anywhere, and what they leave undone is done then.
+                # Deferring interrupts would cost a small push a tenth of its time. Here they may
+                # come at any point, and `_mend` makes up for what they left undone.
                 with self._lock:
                     self._note_silence()
                     if self._has_room(admitted):
@@ -101,12 +101,12 @@ class Pump:
         self._turns.left = time.perf_counter()
 
     def _take_in(self, source: int, admitted: Admitted, arrived: float) -> bool:
-        """Add a push to what waits for the thread; whether this thread may work on it."""
+        """Add a push to what waits, and return whether the pushing thread may process it."""
         batch, places, timeless, latest, ahead, whole = admitted
         assert batch is not None
         rows = batch.num_rows
         due = self._pipeline.strategy.due(latest - self._lateness)
-        # With one call it is in, as a whole.
+        # A single call adds the whole push.
         if rows <= tuning.pushed_piece:
             self._arrivals.append(Arrival(source, batch, places, rows, arrived, due, whole))
         else:
@@ -126,13 +126,13 @@ class Pump:
             self._turns.due = arrived
         if self._can_work_here(arrived, due):
             return True
-        # A wake-up costs more than a small push: the thread says when it wants one.
+        # A wake-up costs more than a small push, so the stream thread says when it wants one.
         if self._wanted and (first_due or self._wanted <= self._waiting):
             self._work_comes.notify()
         return False
 
     def _mend(self, source: int) -> None:
-        """Count what waits for the thread anew, and tell it: a push may not have come so far."""
+        """Recount what waits and wake the stream thread, as an interrupted push may not have."""
         with put_off, self._lock:
             if self._silence is not None:
                 self._silence.hear(source)
@@ -151,7 +151,7 @@ class Pump:
         )
 
     def _work_here(self) -> None:
-        """Do the work in the thread that pushes, unless another one is at it."""
+        """Do the work in the pushing thread, unless another thread is doing it."""
         with put_off:
             if not self._turns.lock.acquire(False):
                 with self._lock:
@@ -166,7 +166,7 @@ class Pump:
                 self._pipeline.show_early()
             except BaseException as error:
                 self._error = error
-                if not isinstance(error, Exception):  # meant for this thread
+                if not isinstance(error, Exception):  # meant for the pushing thread
                     raise
             finally:
                 self._turns.lock.release()
@@ -175,7 +175,7 @@ class Pump:
                         self._work_comes.notify()
 
     def end_source(self, source: int) -> None:
-        """Let a source hold the watermark back no longer."""
+        """End a source, which then no longer holds back the watermark."""
         with put_off, self._lock:
             self.check()
             self._note_silence()
@@ -186,13 +186,13 @@ class Pump:
             self._work_comes.notify()
 
     def _note_silence(self) -> None:
-        """Add sources that have fallen silent to what has arrived, in its order."""
+        """Add sources that have fallen silent to what has arrived, in order."""
         if self._silence is None:
             return
         silent = self._silence.fallen()
         if silent:
             self._turns.due = now = time.perf_counter()
-            # Interrupted here, it is noted twice, which does no harm.
+            # If this is interrupted, the silence is noted twice, which does no harm.
             self._arrivals.extend(
                 [Arrival(source, None, None, 0, now, True, silent=True) for source in silent]
             )
@@ -203,11 +203,11 @@ class Pump:
         self.results.check()
 
     def _has_room(self, admitted: Admitted) -> bool:
-        """Whether a push can be taken now; one that is larger than all room waits for all of it."""
+        """Whether a push can be taken now; one larger than the limit waits until nothing waits."""
         self.check()
         if self._closing or self._abandoned:
             raise PaneflowError(
-                "the stream was closed while a push was waiting: nothing of the push was taken in; "
+                "the stream was closed while a push was waiting: none of its events were taken; "
                 "open another one with query.open()"
             )
         if self._waiting == 0:
@@ -216,7 +216,7 @@ class Pump:
         return bool(self._waiting + admitted.batch.num_rows <= tuning.most_waiting)
 
     def _wait_for_room(self, waiter: threading.Lock, since: float) -> None:
-        self._room_comes.sleep(waiter, 0.5)
+        self._room_comes.sleep(waiter, tuning.stuck_look)
         if time.perf_counter() - since < tuning.patience:
             return
         for box, what, call in (
@@ -230,13 +230,13 @@ class Pump:
                     f"another thread"
                 )
 
-    # The side of those who read.
+    # For reading threads.
 
     @property
     def _full(self) -> bool:
-        """Whether so much waits to be read that the stream stops.
+        """Whether so much waits to be read that the stream stops working.
 
-        Once it is finished, a reader of rows need not read late events first.
+        After `finish`, rows can be read to the end without reading late events first.
         """
         return self.results.full or (self.late.full and not self._finishing)
 
@@ -251,7 +251,7 @@ class Pump:
             )
 
     def finish(self) -> None:
-        """No more events will come."""
+        """Say that no more events will come."""
         with put_off, self._lock:
             self.check()
             self._finishing = True
@@ -260,7 +260,7 @@ class Pump:
             self.late.finish()
 
     def close(self) -> None:
-        """Work on what was pushed, keep the rows that are final by it, and end."""
+        """Process what was pushed, keep the rows that are final by then, and end."""
         with put_off, self._lock:
             self._closing = True
             self._work_comes.notify()
@@ -268,7 +268,7 @@ class Pump:
 
     def abandon(self) -> None:
         """End at once."""
-        if self._forks != forks.count:  # the thread, and perhaps the lock, belong to the parent
+        if self._forks != forks.count:  # the thread, and perhaps the lock, are in the parent
             return
         with put_off, self._lock:
             self._abandoned = True
@@ -283,12 +283,12 @@ class Pump:
                     break
                 waiter = self._ending.enrol()
             self._ending.sleep(waiter)
-        # `Thread.join` takes a thread for ended when an interrupt has come while it waited.
+        # If `Thread.join` is interrupted, it takes the thread for ended.
         with put_off:
             self._thread.join()
 
     def metrics(self, timeless: int, ahead: int) -> StreamMetrics:
-        """The stream as it is now; with events that were left out before it began."""
+        """What the stream has done so far, plus events that were dropped before it began."""
         if not self._ready:
             return no_metrics(timeless, ahead)
         steps = self._pipeline
@@ -307,7 +307,7 @@ class Pump:
             units=tuple(steps.strategy.metrics()),
         )
 
-    # The thread.
+    # The stream thread.
 
     def _run(self) -> None:
         try:
@@ -356,7 +356,7 @@ class Pump:
                         return
 
     def _await_work(self) -> bool:
-        """Wait for pushes, but not past the next look at the strategy; whether to take them."""
+        """Wait for work, or for the next look at the strategy; return whether to take events."""
         with self._lock:
             while self._full and not (self._closing or self._abandoned):
                 self._work_comes.wait()
@@ -368,20 +368,20 @@ class Pump:
                 tuning.slowest_look,
             )
             if not (self._arrivals or self._leaving or self._error):
-                # What a strategy takes so long for is not found much later than it is there.
+                # Rows of workers that are busy for long are found not much later than they exist.
                 self._await_events(1, look if self._pipeline.pending else None)
                 self._note_silence()
             elif self._alone and 0 < self._waiting < tuning.small_push and not self._leaving:
-                # Events come faster than steps are done, but in small pushes.
+                # Small pushes come faster than steps are done: process several together.
                 self._await_events(tuning.small_push, tuning.gathering)
             if self._can_wait:
-                # Threads are at work, and will find all that comes meanwhile in one message.
+                # Workers are busy: what arrives meanwhile will be one message for them.
                 self._await_events(tuning.small_push, tuning.first_look)
                 return False
         return True
 
     def _taken_now(self) -> list[Arrival]:
-        """What was pushed since."""
+        """Take what waits, as much as fits in one step."""
         with self._lock:
             taken, rows = [], 0
             while self._arrivals and rows + self._arrivals[0].rows <= self._pipeline.length:
@@ -394,7 +394,7 @@ class Pump:
         return taken
 
     def _left_to_others(self) -> bool:
-        """Whether those who push do the work, and will soon do what they have left over."""
+        """Whether pushing threads do the work, and are likely to do what waits soon."""
         if self._leaving or self._error is not None or not self._pipeline.strategy.brief:
             return False
         if self._waiting >= tuning.small_push:
@@ -429,7 +429,7 @@ class Pump:
         self._turns.end(start)
 
     def _fail(self, error: BaseException) -> None:
-        """Keep what was final before, then tell everybody."""
+        """Keep the rows that were final before, then fail for readers and pushers."""
         if self._ready:
             self._pipeline.rescue()
         if not isinstance(error, PaneflowError):
@@ -441,7 +441,7 @@ class Pump:
 
 
 def _pieces(events: Pushed | None) -> Iterator[Any]:
-    """Many events in pieces that are taken in at once; of nothing there are as many as needed."""
+    """Events in pieces that are processed in one step; nothing as often as it is asked for."""
     if events is None:
         yield from itertools.repeat(None)
     else:

@@ -1,9 +1,8 @@
-"""The collector: rows of all strategies, in the one order (end, window, seq, key).
+"""The collector: puts the rows of all strategies in the order (end, window, seq, key).
 
-Strategies give windows in no order of their own, with word of the time before which nothing more
-will end (`Rows.passed`). Rows are kept until that time has passed their end, then leave in order,
-as a table in the query's result types: across all tables that ever leave, no row stands before a
-lesser one.
+Strategies return windows in any order, together with the time before which nothing more will end
+(`Rows.passed`). Rows are kept until that time has passed their end, and then leave in order, as a
+table with the query's result types. No later table has a row that belongs before an earlier one.
 """
 
 from __future__ import annotations
@@ -35,14 +34,14 @@ if TYPE_CHECKING:
     from paneflow.query import Query
 
 END, LABEL, SEQ, RANK, KEY, START = range(6)
-"""What tells rows apart: the first four say in which order they leave."""
+"""The rows of `fields`; the first four decide the order of rows."""
 FIELDS = 6
 HELD = {np.dtype(np.int64): pa.int64(), np.dtype(np.float64): pa.float64()}
 
 
 @dataclass(frozen=True, eq=False)
 class OrderedRows:
-    """Rows that leave, and for how many of them the event that made them final came when."""
+    """Rows that leave; and when the events that made them final arrived, for how many rows each."""
 
     table: pa.Table
     arrivals: list[tuple[float, int]]
@@ -59,13 +58,13 @@ class RowOrder:
         self._moment = self._schema.field("end").type
         self._labels = pa.array(sorted(query.windows), pa.string())
         self._alike = pa.DictionaryArray.from_arrays(pa.array([], pa.int32()), self._labels)
-        """Where there is one label: a column of it, of which rows take as much as they need."""
+        """If there is one label: a column of it, of which tables take a slice."""
         self._keys = keys
         self._kept: list[tuple[int, int, Rows]] = []
-        """A heap by the least `end` of rows that came together: those that stay cost nothing."""
+        """A heap by the least `end` of rows that came together, so rows that stay cost nothing."""
         self._number = itertools.count()
         self.passed = BEFORE_ALL
-        # What is compiled is compiled here, and not when the first rows have come.
+        # Compile here rather than when the first rows arrive.
         nothing = np.empty((FIELDS, 0), np.int64)
         taken_across(nothing, nothing[KEY])
         order_across(nothing)
@@ -86,13 +85,13 @@ class RowOrder:
             heapq.heappush(self._kept, (int(rows.end.min()), next(self._number), rows))
 
     def replace(self, rows: list[Rows]) -> None:
-        """Take rows in place of those that have not left; some may have left before."""
+        """Replace the rows that have not left; some of the new ones may have left before."""
         fresh = [some_rows(some, some.end >= self.passed) if len(some) else some for some in rows]
         self._kept = []
         self.add(fresh)
 
     def collect(self) -> OrderedRows | None:
-        """The rows that nothing can come before any more, in order; None if there are none."""
+        """The rows that no other can come before, in order; None if there are none."""
         leaving, staying = [], []
         while self._kept and self._kept[0][0] < self.passed:
             _, _, rows = heapq.heappop(self._kept)
@@ -131,7 +130,7 @@ class RowOrder:
         return pa.Table.from_arrays(arrays, schema=self._schema)
 
     def _packed(self, rows: list[Rows]) -> Array:
-        """What tells rows apart, in one table: a column of it for each row."""
+        """What identifies rows, as a table with a column for each row."""
         fields = np.empty((FIELDS, sum(map(len, rows))), np.int64)
         at = 0
         for some in rows:
