@@ -70,8 +70,8 @@ NUMBERS: list[Any] = [
     decimal.Decimal("NaN"), fractions.Fraction(1, 3), np.int8(-5), np.uint8(200), np.int64(3),
     np.uint64(2**64 - 1), np.float16(0.5), np.float32(0.25), np.float64(np.nan), np.longdouble(1),
     np.complex128(1j), np.bool_(True), np.str_("v"), np.bytes_(b"v"), np.datetime64("2026-01-01"),
-    np.datetime64("NaT"), np.timedelta64(5, "s"), np.timedelta64("NaT"), np.timedelta64(1, "M"),
-    np.void(b"ab"),
+    np.datetime64("NaT", "s"), np.timedelta64(5, "s"), np.timedelta64("NaT", "s"),
+    np.timedelta64(1, "M"), np.void(b"ab"),
 ]  # fmt: skip
 
 TEXTS: list[Any] = [
