@@ -53,7 +53,7 @@ def test_commands_are_those_of_this_repository(page: Path) -> None:
 def known(words: list[str]) -> bool:
     """Whether a command would find what it names."""
     match words:
-        case ["cd", "paneflow"] | ["git", "clone", *_]:
+        case ["cd", "paneflow"] | ["git", "clone", *_] | ["pip", "uninstall", "paneflow"]:
             return True
         case ["make", *rest]:
             targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
