@@ -159,25 +159,11 @@ SLICING = _breaks(
         f"{EACH_PAIR} and slide_by_tuple- and (count or sum)'",
     ),
     (
-        "count bounds: the last complete window is left out",
-        "bounds/by_event.py",
-        "while start + size <= offsets[k + 1] or",
-        "while start + size < offsets[k + 1] or",
-        f"{EACH_PAIR} and count- and (min or sum)'",
-    ),
-    (
         "delta bounds: a step of exactly the slide triggers",
         "bounds/by_growth.py",
         "d[i] - trigger > slide",
         "d[i] - trigger >= slide",
         f"{EACH_PAIR} and delta- and (count or sum)'",
-    ),
-    (
-        "punctuation bounds: a null mark ends a window",
-        "bounds/by_mark.py",
-        "marked if valid is None else marked & valid",
-        "marked if valid is None else marked | ~valid",
-        f"{EACH_PAIR} and punctuation- and (count or sum)'",
     ),
     (
         "counting: neighbouring windows are counted twice",
@@ -223,20 +209,6 @@ SLICING = _breaks(
         "tests/test_damaged_slices.py",
     ),
     (
-        "durations: lateness without a unit passes",
-        "durations.py",
-        "if stamped and not lateness.textual and lateness.value:",
-        "if stamped and lateness.textual and not lateness.value:",
-        "tests/windows/test_units.py",
-    ),
-    (
-        "times: a time too early to add a window to passes",
-        "times.py",
-        "if low < -farthest:",
-        "if low < -2 * farthest:",
-        "tests/test_bad_input.py",
-    ),
-    (
         "presence: a null is counted",
         "events.py",
         "np.cumsum(counted, out=self._before[1:])",
@@ -255,32 +227,11 @@ MERGING = _breaks(
         "tests/merging/test_fifo_windows.py -k two_stacks",
     ),
     (
-        "two_stacks_lite: the back is kept when it is turned over",
-        "two_stacks.py",
-        '                m[2] = m[1]\n                {shape.store("b", "0", "identity")}',
-        "                m[2] = m[1]",
-        "tests/merging/test_fifo_windows.py -k two_stacks",
-    ),
-    (
         "daba: a step forgets what lies behind the turn",
         "daba.py",
         'r = combine(r, {shape.load("s", "after")})',
         "r = combine(r, identity)",
         "tests/merging/test_fifo_windows.py -k daba",
-    ),
-    (
-        "daba_lite: a step too many",
-        "daba.py",
-        "if m[4] + 1 < m[5]:",
-        "if m[4] < m[5]:",
-        "tests/merging/test_fifo_windows.py -k daba",
-    ),
-    (
-        "slick_deque: the front stays a slide longer",
-        "slick_deque.py",
-        "if z[m[2] & (len(a0) - 1)] == m[0]:",
-        "if z[m[2] & (len(a0) - 1)] + 1 == m[0]:",
-        "tests/merging/test_fifo_windows.py -k slick",
     ),
     (
         "slick_deque: of two zeros the wrong one is kept",
@@ -295,13 +246,6 @@ MERGING = _breaks(
         'right = combine({shape.load("t", "b")}, right)',
         'right = combine(right, {shape.load("t", "b")})',
         "tests/merging/test_fifo_windows.py -k flat_fat",
-    ),
-    (
-        "flat_fit: a short cut to the wrong place",
-        "flat_fit.py",
-        "                z[i] = end",
-        "                z[i] = end - 1",
-        "tests/merging/test_fifo_windows.py -k flat_fit",
     ),
     (
         "subtract: the window is taken out of what leaves",
@@ -332,13 +276,6 @@ MERGING = _breaks(
         f"{EACH_PAIR} and -mode'",
     ),
     (
-        "multiset: quantiles of one event too many",
-        "multiset.py",
-        "h = qs[k] * (size - 1)",
-        "h = min(qs[k] * size, size - 1.0)",
-        f"{EACH_PAIR} and -median'",
-    ),
-    (
         "fiba: a batch is not sorted stably",
         "fiba.py",
         'order = np.argsort(times, kind="stable")',
@@ -359,13 +296,6 @@ MERGING = _breaks(
         "joined = f\"combine(r, {shape.load('l', f'i + {lanes}')})\"",
         "tests/merging/test_lanes.py",
     ),
-    (
-        "spare: a block is lent while it is in use",
-        "spare.py",
-        "weakref.finalize(lent, _keep, block).atexit = False",
-        "_keep(block)",
-        "tests/merging/test_spare.py",
-    ),
 )
 
 COMPILING = _breaks(
@@ -383,13 +313,6 @@ COMPILING = _breaks(
         "self.value(cell.cell_contents)",
         "self.say(type(cell.cell_contents).__name__)",
         "tests/test_cache.py -k factory",
-    ),
-    (
-        "identity: constants do not count",
-        "identity.py",
-        "self.value(code.co_consts)",
-        "self.say(len(code.co_consts))",
-        "tests/test_cache.py -k 'changes or old_version'",
     ),
     (
         "kernel: what Numba was told does not count",
@@ -456,7 +379,7 @@ AGGREGATES = _breaks(
         "sums.py",
         "fits = (carried >= -(1 << 31)) & (carried < (1 << 31))",
         "fits = (carried >= -(1 << 31)) & (carried <= (1 << 31))",
-        "tests/test_bad_input.py tests/properties/test_extremes_of_types.py -k 'sum or overflow'",
+        "tests/properties/test_extremes_of_types.py -k integers_at_the_ends",
     ),
     (
         "exact sum: ties are rounded up",
@@ -494,25 +417,11 @@ AGGREGATES = _breaks(
         "tests/properties/test_moments.py",
     ),
     (
-        "regression: the rest of a mean is lost",
-        "regression.py",
-        "intercept = mean_y - slope * mean_x + (rest_y - slope * rest_x)",
-        "intercept = mean_y - slope * mean_x",
-        "tests/properties/test_moments.py",
-    ),
-    (
         "bloom filter: one hash too few",
         "_bloom.py",
         "for _ in range(hashes):",
         "for _ in range(hashes - 1):",
         "tests/aggregates/test_bloom.py",
-    ),
-    (
-        "hashing: two zeros",
-        "_hashing.py",
-        "bits = (np.ascontiguousarray(values, np.float64) + 0.0).view(np.uint64)",
-        "bits = np.ascontiguousarray(values, np.float64).view(np.uint64)",
-        "tests/aggregates/test_bloom.py src/paneflow/aggregates/_hashing.py",
     ),
     (
         "operator: parameters do not tell operators apart",
@@ -553,13 +462,6 @@ TABLES = _breaks(
         "",
         "tests/test_arrow_streams.py",
     ),
-    (
-        "pandas: categories are taken in another order",
-        "pandas_frames.py",
-        "categories = pa.array(dtype.categories, from_pandas=True)",
-        "categories = pa.array(sorted(dtype.categories), from_pandas=True)",
-        "tests/test_dtypes_come_back.py",
-    ),
 )
 
 ASKING = _breaks(
@@ -570,13 +472,6 @@ ASKING = _breaks(
         "return Query(windows, self.aggregates, self.key, self.time, self.lateness)",
         "return Query(windows, self.aggregates, self.key, self.time)",
         "tests/test_display.py -k otherwise",
-    ),
-    (
-        "query: a window's columns are not read",
-        "query.py",
-        "tuple(dict.fromkeys([self.time, *self.key, *read]))",
-        "tuple(dict.fromkeys([self.time, *self.key, *read[1:]]))",
-        "tests/test_tables.py -k 'pandas or polars or dicts'",
     ),
     (
         "stating: two windows of one label are one",
@@ -600,17 +495,10 @@ ASKING = _breaks(
         "tests/test_display.py",
     ),
     (
-        "planning: a plan names an operator for each aggregate",
-        "planning/plan.py",
-        "if len(n) > 1]",
-        "if len(n) > 2]",
-        "tests/test_plan.py",
-    ),
-    (
         "planning: a tree for late slices is forgotten",
         "planning/merge_choice.py",
-        "    if stream.late:\n",
-        "    if stream.late > stream.slices:\n",
+        "if late > SELDOM_LATE:",
+        "if late < -SELDOM_LATE:",
         "tests/merging/test_stream_choice.py",
     ),
 )
@@ -622,13 +510,6 @@ ORACLE = _breaks(
         "windows.py",
         "if events.times[row] < boundary]",
         "if events.times[row] <= boundary]",
-        "tests/test_semantics_vectors.py",
-    ),
-    (
-        "oracle: ties of the mode go to the greatest",
-        "aggregates.py",
-        "return _unsigned(min((v for v in values if times[order(v)] == most), key=order))",
-        "return _unsigned(max((v for v in values if times[order(v)] == most), key=order))",
         "tests/test_semantics_vectors.py",
     ),
     (
@@ -647,13 +528,6 @@ TABLE = _breaks(
         "rows.py",
         "        fields.append(seq)\n",
         "        pass\n",
-        "tests/test_order.py",
-    ),
-    (
-        "rows: labels before ends",
-        "rows.py",
-        "fields = [end, label] if",
-        "fields = [label, end] if",
         "tests/test_order.py",
     ),
     (
@@ -678,13 +552,6 @@ TABLE = _breaks(
         "tests/properties/test_slices.py",
     ),
     (
-        "windows: a session ends with its last slice",
-        "windows.py",
-        "np.maximum.reduceat(store.part.last, ranges.lo)",
-        "store.part.last[ranges.hi - 1]",
-        "tests/properties/test_slices.py",
-    ),
-    (
         "placing: keys of one window are counted from the wrong place",
         "placing.py",
         "following = np.cumsum(counts) - counts",
@@ -701,13 +568,6 @@ LIVE = _breaks(
         "latest + window.gap.value < watermark, found",
         "latest + window.gap.value <= watermark, found",
         "tests/spark/test_live.py tests/properties/test_open_windows.py",
-    ),
-    (
-        "live: the horizon of sessions is a tick short",
-        "closed.py",
-        "ends.append(latest + window.gap.value + 1)",
-        "ends.append(latest + window.gap.value)",
-        "tests/spark/test_live.py",
     ),
     (
         "live: windows that end at the watermark before come again",
@@ -742,13 +602,6 @@ LIVE = _breaks(
         "forgetting.py",
         "np.maximum(counts - window.size, 0), none",
         "np.maximum(counts - window.size + 1, 0), none",
-        "tests/properties/test_open_windows.py tests/spark/test_live.py",
-    ),
-    (
-        "live: a straggler shifts what is passed over",
-        "keyed_events.py",
-        "skip[self.code[last]] = self.ordinal[last] + 1",
-        "skip[self.code[last]] = until[last]",
         "tests/properties/test_open_windows.py tests/spark/test_live.py",
     ),
     (
@@ -791,13 +644,6 @@ SPARK = _breaks(
         "tests/spark/test_streaming.py -k 'not_marked or fails'",
     ),
     (
-        "spark: the watermark of a sink goes back",
-        "sink.py",
-        "return seen, reached if watermark is None else max(watermark, reached)",
-        "return seen, latest - self._query.lateness.value",
-        "tests/spark/test_streaming.py -k 'late or without'",
-    ),
-    (
         "spark: the windows of a block's last events are left out",
         "positions.py",
         "end = min((block + 1) * length + longest - 1, behind)",
@@ -805,25 +651,11 @@ SPARK = _breaks(
         "tests/spark/test_positions.py",
     ),
     (
-        "spark: arg_max gives the latest of equals",
-        "native.py",
-        "sign = 1 if least else -1",
-        "sign = 1",
-        "tests/spark/test_batch.py -k 'folds_itself or any_query'",
-    ),
-    (
         "spark: parcels of a shard in the order they came",
         "shard_state.py",
         "for _, parcel in sorted(parcels, key=lambda p: p[0])]",
         "for _, parcel in parcels[::-1]]",
         "tests/spark/test_streaming.py -k any_split",
-    ),
-    (
-        "spark: an idle stream forgets its lateness",
-        "clocks.py",
-        "reached = int(seen) - self.lateness",
-        "reached = int(seen)",
-        "tests/spark/test_stream_options.py -k idle",
     ),
 )
 
@@ -869,13 +701,6 @@ INTAKE = _breaks(
         "intake/held_events.py",
         "order = stable_order([run.t, run.source] if len(run.source) else [run.t], len(run))",
         "order = stable_order([run.t], len(run))",
-        "tests/multicore/test_held_events.py",
-    ),
-    (
-        "intake: an event at the limit is let go",
-        "intake/held_events.py",
-        "cut = int(np.searchsorted(run.t, until))",
-        'cut = int(np.searchsorted(run.t, until, side="right"))',
         "tests/multicore/test_held_events.py",
     ),
     (
@@ -993,25 +818,11 @@ THREADS = _breaks(
         "tests/multicore/test_failures.py tests/multicore/test_rows_before_failures.py",
     ),
     (
-        "threads: an interrupt that came in a section is lost",
-        "threads/interrupts.py",
-        "            self._handler(SIGINT, frame)\n",
-        "            del frame\n",
-        "tests/multicore/test_interrupts.py",
-    ),
-    (
         "stores: values are restored in the wrong order",
         "stores/growing.py",
         "keys, before = self._noted.pop()",
         "keys, before = self._noted.pop(0)",
         "tests/multicore/test_rows_before_failures.py tests/multicore/test_failures.py",
-    ),
-    (
-        "stores: combined in the wrong order",
-        "stores/folding_loops.py",
-        '{shape.merge_at("o", "c", "p", "q")}',
-        '{shape.merge_at("o", "c", "q", "p")}',
-        f"{EACH_STRATEGY} and (pane or first or last)'",
     ),
 )
 
@@ -1019,16 +830,23 @@ STRATEGIES = _breaks(
     "engines/multicore/",
     (
         "one worker: slices of two batches in the wrong order",
-        "one_worker/by_slices.py",
-        "SliceRun.of(self._once(_together([before.block, last.block])))",
-        "SliceRun.of(self._once(_together([last.block, before.block])))",
+        "one_worker/slice_runs.py",
+        "once(together([before.block, last.block]))",
+        "once(together([last.block, before.block]))",
         "tests/multicore/test_stream_properties.py -k 'test_every_aggregate and auto'",
     ),
     (
+        "one worker: a straggler misses the merges that are kept",
+        "one_worker/sliding_windows.py",
+        "            self._behind.append(late)",
+        "            pass",
+        "tests/multicore/test_stragglers.py",
+    ),
+    (
         "one worker: slices that open windows need are dropped",
-        "one_worker/by_slices.py",
-        "first = _first_start(self._windows.values(), watermark)\n",
-        "first = _first_start(self._windows.values(), watermark) + 1\n",
+        "one_worker/slice_runs.py",
+        "elif run.latest >= first:",
+        "elif run.latest > first:",
         f"{EACH_WINDOW} and (sliding or tumbling)'",
     ),
     (
@@ -1037,13 +855,6 @@ STRATEGIES = _breaks(
         "state[LATEST, k] + gap < watermark:",
         "state[LATEST, k] + gap <= watermark:",
         f"{EACH_WINDOW} and session'",
-    ),
-    (
-        "one worker: what has failed half-way is not undone",
-        "one_worker/single.py",
-        "            self._undo()\n            if all(",
-        "            if all(",
-        "tests/multicore/test_rows_before_failures.py",
     ),
     (
         "closing: a count window is an event short",
@@ -1060,13 +871,6 @@ STRATEGIES = _breaks(
         "tests/multicore/test_closing.py",
     ),
     (
-        "closing: stragglers of a session in the order they came",
-        "closing/sessions.py",
-        'parts.append(mine[np.argsort(moments[mine], kind="stable")])',
-        "parts.append(mine)",
-        "tests/multicore/test_stragglers.py tests/multicore/test_closing.py",
-    ),
-    (
         "ring: a later message overtakes",
         "topologies/cycle.py",
         "there.work.seq < self._next_here",
@@ -1079,20 +883,6 @@ STRATEGIES = _breaks(
         "for window in range(first, since // slide + 1, workers):",
         "for window in range(first, since // slide, workers):",
         f"{EACH_STRATEGY} and round_robin'",
-    ),
-    (
-        "handshake: a window belongs to two PUs",
-        "topologies/handshake.py",
-        "found += x <= extent",
-        "found += x <= extent * np.uint64(2)",
-        f"{EACH_STRATEGY} and handshake'",
-    ),
-    (
-        "pane ring: panes are merged as they come",
-        "topologies/pane_ring.py",
-        "            come = come.chosen(order_of(come.number))\n",
-        "",
-        f"{EACH_STRATEGY} and pane_ring'",
     ),
     (
         "pane line: a pane that open windows need is dropped",
