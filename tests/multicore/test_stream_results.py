@@ -309,3 +309,22 @@ def test_windows_and_aggregates_decide_who_answers(
     with query.open(workers=workers) as stream:
         assert stream.plan.strategy == strategy
         assert "because" in str(stream.plan)
+
+
+def test_a_plan_says_by_what_windows_are_merged_once_types_are_known() -> None:
+    windows = {"fine": W.sliding(60, 1), "coarse": W.tumbling(60)}
+    query = pf.Query(windows, {"n": A.count(), "sum": A.sum("v"), "top": A.max("v")}, time="t")
+    with query.open() as stream:
+        assert "fine is merged by daba for sum, top: " in str(stream.plan)
+        stream.push([{"t": 1, "v": 5}])
+        plan = str(stream.plan)
+    assert "fine is merged by subtract for n, sum: " in plan
+    assert "fine is merged by daba for top: " in plan
+    assert "coarse is merged by recalculate for n, sum, top: " in plan
+
+
+def test_active_workers_have_fewer_windows_that_overlap() -> None:
+    query = pf.Query(W.sliding(60, 15), {"top": A.max("v")}, time="t")
+    for workers, name in ((1, "daba"), (2, "recalculate")):
+        with query.open(workers=workers, strategy="active") as stream:
+            assert f" is merged by {name} for top: " in str(stream.plan)

@@ -9,6 +9,7 @@ import pytest
 
 import paneflow as pf
 from paneflow import aggregates as A, windows as W
+from paneflow.windows import Sliding
 
 EVENTS = pa.table(
     {"k": [1], "ts": pa.array([0], pa.timestamp("us", "UTC")), "v": [1.0], "s": ["a"]}
@@ -41,4 +42,6 @@ def test_a_stream(spark: Any, tmp_path: Any, window: W.Window, way: str) -> None
     query = pf.Query(window, {"x": A.max("v")}, key="k", time="ts")
     schema = spark.createDataFrame(EVENTS).schema
     stream = spark.readStream.schema(schema).parquet(str(tmp_path))
-    assert query.explain(stream).reasons[0].startswith(way)
+    reasons = query.explain(stream).reasons
+    assert reasons[0].startswith(way)
+    assert isinstance(window, Sliding) == ("is merged anew" in reasons[-1])

@@ -82,12 +82,18 @@ class StreamMerge(NamedTuple):
 
 
 def choose_stream_merge(
-    window: Sliding, operator: Operator | None, *, late: int = 0, asked: str = "auto"
+    window: Sliding,
+    operator: Operator | None,
+    *,
+    late: int = 0,
+    stored: bool = False,
+    asked: str = "auto",
 ) -> StreamMerge:
     """How the time windows of a stream are merged, from partials of an operator.
 
     `late`: how often slices have come behind a window that had closed. Without an operator there
     are only events to count.
+    `stored`: all slices are read from a store whenever the watermark moves.
 
     >>> from paneflow.aggregates.sums import float_sum, integer_sum
     >>> from paneflow.windows import sliding, tumbling
@@ -100,6 +106,8 @@ def choose_stream_merge(
     """
     if asked != "auto":
         return StreamMerge(asked, f"merge={asked!r} was asked for")
+    if stored:
+        return StreamMerge(ANEW, "its slices are read from the state for every batch anyway")
     if window.overlap <= FEW_COMBINES:
         several = "1 window" if window.overlap == 1 else f"{window.overlap} windows"
         return StreamMerge(ANEW, f"a slice is in {several}: nothing is gained by keeping merges")

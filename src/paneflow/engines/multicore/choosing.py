@@ -11,12 +11,13 @@ events (agnostic workers); if bounds are known as events arrive, workers can kee
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from paneflow._display import counted, table_html
 from paneflow.aggregates.aggregate import Kinds
 from paneflow.engines.multicore.contract import Strategy
+from paneflow.engines.multicore.one_worker.by_slices import merge_reasons
 from paneflow.engines.multicore.one_worker.single import Single
 from paneflow.engines.multicore.topologies.handshake import Handshake
 from paneflow.engines.multicore.topologies.hash_once import HashOnce
@@ -24,7 +25,7 @@ from paneflow.engines.multicore.topologies.pane_line import PaneLine
 from paneflow.engines.multicore.topologies.pane_ring import PaneRing
 from paneflow.engines.multicore.topologies.round_robin import RoundRobin
 from paneflow.engines.multicore.topologies.round_robin_cyclic import RoundRobinCyclic
-from paneflow.engines.multicore.workers.active import Active
+from paneflow.engines.multicore.workers.active import Active, private
 from paneflow.engines.multicore.workers.agnostic import Agnostic
 from paneflow.errors import QueryError, UnsupportedError
 from paneflow.windows import WindowClass
@@ -73,6 +74,8 @@ class StreamPlan:
         workers: 1
         because:
           - one worker: the thread that puts events in order makes slices and windows too
+          - tumbling(5) is merged by recalculate for peak: a slice is in 1 window: nothing is \
+gained by keeping merges
     """
 
     strategy: str
@@ -93,12 +96,30 @@ class StreamPlan:
 
 
 def choose(
-    query: Query, kinds: Kinds, workers: int, strategy: str, updates: bool = False
+    query: Query,
+    kinds: Kinds,
+    workers: int,
+    strategy: str,
+    updates: bool = False,
+    merge: str = "auto",
 ) -> tuple[type[Strategy], StreamPlan]:
     """The strategy to answer with, and the reasons; refused if it cannot serve the query.
 
-    `updates`: rows are to be shown before they are final.
+    `updates`: rows are to be shown before they are final. `merge`: how slices are to be merged.
     """
+    found, plan = _choose(query, kinds, workers, strategy, updates)
+    merges: list[str] = []
+    if found is Single:
+        merges = merge_reasons(query, kinds, merge)
+    elif found is Active:
+        shares = {label: private(w, 0, workers) for label, w in query.windows.items()}
+        merges = merge_reasons(query.with_windows(shares), kinds, merge)
+    return found, replace(plan, reasons=(*plan.reasons, *merges))
+
+
+def _choose(
+    query: Query, kinds: Kinds, workers: int, strategy: str, updates: bool
+) -> tuple[type[Strategy], StreamPlan]:
     if not isinstance(strategy, str) or strategy not in ("auto", *BY_NAME):
         raise QueryError(
             f"strategy={strategy!r} is not known: choose 'auto', {', '.join(map(repr, BY_NAME))}"

@@ -14,7 +14,9 @@ from paneflow.engines.spark.native_rows import rows_natively
 from paneflow.engines.spark.positions import has_only_counts
 from paneflow.engines.table import layout_of
 from paneflow.planning import Plan, plan
+from paneflow.planning.merge_choice import choose_stream_merge
 from paneflow.slicing.layout import not_sliceable
+from paneflow.windows import Sliding
 
 if TYPE_CHECKING:
     from paneflow.query import Query
@@ -24,8 +26,9 @@ def explain(query: Query, frame: Any, merge: str) -> Plan:
     """The plan for a frame, with the reason for the chosen way first."""
     source = source_schema(query, frame)
     made = plan(query.windows, query.aggregates, source, "spark", merge)
-    way = _of_stream(query, source) if frame.isStreaming else _of_batch(query, frame, source)
-    return replace(made, reasons=(way, *made.reasons))
+    if not frame.isStreaming:
+        return replace(made, reasons=(_of_batch(query, frame, source), *made.reasons))
+    return replace(made, reasons=(_of_stream(query, source), *made.reasons, *_merges(query)))
 
 
 def _of_batch(query: Query, frame: Any, source: pa.Schema) -> str:
@@ -43,6 +46,13 @@ def _of_batch(query: Query, frame: Any, source: pa.Schema) -> str:
         "slices are cut in Python, before the shuffle: Spark lacks one of the aggregates, or "
         "there is a session"
     )
+
+
+def _merges(query: Query) -> list[str]:
+    """By what each time window of a stream is merged, and why."""
+    timed = {label: w for label, w in query.windows.items() if isinstance(w, Sliding)}
+    chosen = {label: choose_stream_merge(w, None, stored=True) for label, w in timed.items()}
+    return [f"{label} is merged anew: {merge.reason}" for label, merge in chosen.items()]
 
 
 def _of_stream(query: Query, source: pa.Schema) -> str:

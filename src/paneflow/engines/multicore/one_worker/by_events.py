@@ -32,7 +32,8 @@ CODE = "\0key"
 class ByEvents:
     """The open windows of a stream, by their events."""
 
-    def __init__(self, query: Query, labels: Mapping[str, int]) -> None:
+    def __init__(self, query: Query, labels: Mapping[str, int], merge: str = "auto") -> None:
+        self._merge = merge
         self._query = query
         self._names = {labels[name]: name for name in query.windows}
         self._log = EventLog()
@@ -82,7 +83,7 @@ class ByEvents:
         of = np.searchsorted(keys, found.key).astype(np.int32)
         given = Given(query.windows[name], Ranges(of, found.seq, found.lo, found.hi))
         question = type(query)({name: given}, query.aggregates, CODE, query.time)
-        rows = answer(question, table)
+        rows = answer(question, table, merge=self._merge)
         seq, start, end, code = (
             one_chunk(rows.column(c)).cast(pa.int64()).to_numpy()
             for c in ("seq", "start", "end", CODE)

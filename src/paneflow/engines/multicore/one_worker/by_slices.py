@@ -32,7 +32,7 @@ from paneflow.engines.multicore.one_worker.kept_events import Read, joined, keep
 from paneflow.engines.multicore.one_worker.slice_runs import Block, SliceRuns, merge
 from paneflow.engines.multicore.one_worker.sliding_windows import SlidingWindows
 from paneflow.engines.multicore.ticks import BEFORE_ALL
-from paneflow.planning.merge_choice import StreamMerge, choose_merges
+from paneflow.planning.merge_choice import StreamMerge, choose_merges, choose_stream_merge
 from paneflow.slicing.arranged import Arranged
 from paneflow.slicing.bounds.by_time import sliding
 from paneflow.slicing.events import Events as Ordered, Part
@@ -57,21 +57,19 @@ def timed_by_slices(query: Query, kinds: Kinds) -> dict[str, Sliding]:
 
 
 def merge_reasons(query: Query, kinds: Kinds, asked: str = "auto") -> list[str]:
-    """By what the slices of each time window are merged, for which aggregates, and why.
-
-    An algorithm that is asked for is refused if it needs a law that an aggregate breaks.
-    """
+    """By what the slices of each time window are merged, for which aggregates, and why."""
     lowering = Lowering(query.aggregates, kinds)
     reasons = []
     for label, window in timed_by_slices(query, kinds).items():
-        windows = SlidingWindows(0, window, lowering, asked)
         users: dict[StreamMerge, list[str]] = {}
         for name in lowering.aggregates:
             sources: list[Operator | None] = [*lowering.sources(name)]
-            for chosen in dict.fromkeys(map(windows.merge_of, sources or [None])):
+            for operator in sources or [None]:
+                chosen = choose_stream_merge(window, operator, asked=asked)
                 users.setdefault(chosen, []).append(name)
         for chosen, names in users.items():
-            reasons.append(f"{label}: {chosen.name} for {', '.join(names)}: {chosen.reason}")
+            served = ", ".join(dict.fromkeys(names))
+            reasons.append(f"{label} is merged by {chosen.name} for {served}: {chosen.reason}")
     return reasons
 
 

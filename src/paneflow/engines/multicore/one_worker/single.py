@@ -46,7 +46,9 @@ class OpenStream:
         self._by_sessions = [
             BySessions(query, kinds, self._labels[n], w) for n, w in folded.items()
         ]
-        self._by_events = ByEvents(query.with_windows(others), self._labels) if others else None
+        self._by_events = (
+            ByEvents(query.with_windows(others), self._labels, merge) if others else None
+        )
         self._settled: BySlices | None = None
         self.settle()
 
