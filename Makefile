@@ -3,9 +3,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
-# Tests with these marks take long, see pyproject.toml. Each test belongs to exactly one target.
+# The marks of slow tests; pyproject.toml explains them. Every test belongs to exactly one target.
 SLOW := bench or long or processes
-# Two processes share the tests. More would start more JVMs, and compile side by side.
+# Two processes share the tests; one of them runs those of Spark, so that a single JVM is started.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 
 .DEFAULT_GOAL := help
@@ -21,13 +21,13 @@ setup: $(READY) ## Create .venv from requirements.lock (PYTHON=python3.12 picks 
 demo: $(READY) ## Stream smart plugs through Spark, check the rows and draw them (a minute)
 	$(BIN)/python -m paneflow.demo
 
-test: lint ## Check style, types and layering, then run the tests (minutes)
+test: lint ## Check style, types and layering, then run the tests (a few minutes)
 	$(PYTEST) -m "not exhaustive and not ($(SLOW))"
 
-test-slow: $(READY) ## Run the tests that take long: kills, fresh processes, small benchmarks (CI runs them too)
+test-slow: $(READY) ## Run the slow tests: processes, restarts, many kernels, small benchmarks (CI runs both)
 	$(PYTEST) -m "not exhaustive and ($(SLOW))"
 
-test-exhaustive: $(READY) ## Compare the engines over very many random queries (hours; not in CI)
+test-exhaustive: $(READY) ## Compare the engines on a large number of random queries (hours, not in CI)
 	$(BIN)/python -m pytest -m exhaustive
 
 bench: $(READY) ## Compare paneflow with its peers (about two hours)

@@ -166,6 +166,7 @@ def test_a_checkpoint_of_a_newer_version(begun: Callable[[pf.Query], Any], tmp_p
     assert trace(tmp_path) == before
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("mine", "other"), [(W.tumbling("5 s"), W.tumbling("7 s")), (W.count(2), W.count(3))], ids=str
 )

@@ -145,6 +145,7 @@ def restarted(spark: Any, folder: Path, query: pf.Query, files: int, restarts: i
     check(query, folder, pa.concat_tables(parts))
 
 
+@pytest.mark.long
 def test_a_stream_that_is_started_again_without_being_stopped(spark: Any, tmp_path: Path) -> None:
     restarted(spark, tmp_path, QUERIES["slices"], files=10, restarts=5)
 

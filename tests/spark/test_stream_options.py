@@ -283,6 +283,7 @@ def test_options_that_do_not_fit(spark: Any, tmp_path: Path) -> None:
 # Custom windows.
 
 
+@pytest.mark.long
 def test_custom_windows_outlive_a_restart(spark: Any, tmp_path: Path) -> None:
     query = pf.Query(
         {"high": Threshold("v", 2.5), "pairs": W.count(2)}, AGGREGATED, "k", lateness="5 s"
@@ -301,6 +302,7 @@ def test_custom_windows_outlive_a_restart(spark: Any, tmp_path: Path) -> None:
 # The number of partitions.
 
 
+@pytest.mark.long
 def test_a_stream_goes_on_with_another_number_of_partitions(spark: Any, tmp_path: Path) -> None:
     query = pf.Query({**MIXED, "pairs": W.count(2)}, AGGREGATED, "k", lateness="5 s")
     keyed = [keys(events((t, t), (t + 1, 1), (t + 3, 2))) for t in range(0, 36, 6)]

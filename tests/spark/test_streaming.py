@@ -245,6 +245,7 @@ def test_aggregates_of_every_family_outlive_a_restart(spark: Any, tmp_path: Path
     check(spark, tmp_path, Stream(query, [[table.slice(0, 25)], [table.slice(25)]]))
 
 
+@pytest.mark.long
 def test_a_checkpoint_grows_with_what_a_batch_changed_and_not_with_the_state(
     spark: Any, tmp_path: Path
 ) -> None:
@@ -275,6 +276,7 @@ def test_a_checkpoint_grows_with_what_a_batch_changed_and_not_with_the_state(
         assert max(written[1:]) < 1.5 * min(written[1:]), written
 
 
+@pytest.mark.long
 def test_batches_without_an_event(spark: Any, tmp_path: Path) -> None:
     query = pf.Query(W.tumbling("10 s"), AGGREGATED, "k", lateness="5 s")
     parts = [ON_TIME.slice(0, 0), ON_TIME, events((None, 9)), events((130, 6))]
@@ -304,8 +306,8 @@ ON_TIME = events((0, 1), (2, 2), (31, 3), (92, 4), (100, 5))
 @pytest.mark.parametrize(
     "windows",
     [
-        {"w": W.tumbling("10 s")},
-        {"w": W.session("3 s")},
+        pytest.param({"w": W.tumbling("10 s")}, marks=pytest.mark.long),
+        pytest.param({"w": W.session("3 s")}, marks=pytest.mark.long),
         {"w": W.tumbling("10 s"), "rest": W.session("3 s")},
     ],
     ids=lambda windows: "+".join(map(str, windows.values())),
@@ -379,6 +381,7 @@ def test_a_sink_that_fails_gets_the_same_batch_again(spark: Any, tmp_path: Path)
     assert_same_set(query, plain(once), passed(query, pa.concat_tables(parts)))
 
 
+@pytest.mark.long
 def test_a_batch_that_spark_has_not_marked_as_done_is_not_answered_twice(
     spark: Any, tmp_path: Path
 ) -> None:

@@ -61,6 +61,7 @@ def row_mark(row: dict[str, Any]) -> tuple[Any, ...]:
     return tuple(row[name] for name in ("window", "k", "seq", "start"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("query", QUERIES)
 @pytest.mark.parametrize("version", range(1, VERSION))
 def test_older_state_is_gone_on_with(spark: Any, tmp_path: Path, version: int, query: str) -> None:
