@@ -620,6 +620,12 @@ def test_only_the_windows_that_are_asked_for_can_overflow(engine: str) -> None:
     refused(pf.InputError, ask, str(2**64 - 2), "int64")
 
 
+@pytest.mark.parametrize("values", [[2**63 - 1, 1], [-(2**63), -1]])
+def test_a_sum_one_beyond_int64_is_refused(values: list[int], engine: str) -> None:
+    ask = over(pa.table({"t": [0, 1], "v": values}), engine=engine, aggregate=A.sum("v"))
+    refused(pf.InputError, ask, str(sum(values)), "int64")
+
+
 def test_a_mean_of_integers_cannot_overflow(engine: str) -> None:
     table = pa.table({"t": [0, 1], "v": [2**63 - 1, 2**63 - 1]})
     rows = over(table, engine=engine, aggregate=A.mean("v"))()

@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -110,17 +111,14 @@ class Copy:
             return [begun[-1] + CRASHES]
         raise SystemExit(f"pytest cannot run {shlex.join(tests)}:\n{said}")
 
-    def try_out(self, broken: Break) -> Outcome:
-        """Apply a break, run its tests, and undo it."""
+    def try_out(self, broken: Break, tests: list[str]) -> Outcome:
+        """Apply a break, run tests until one fails, and undo the break."""
         file = self.tree / broken.file
         whole = file.read_text()
         began = time.monotonic()
         try:
             self._write(file, broken.applied(whole))
-            for tests in (shlex.split(broken.tests), wider(broken)):
-                failed = self.failing(tests, "-x")
-                if failed:
-                    break
+            failed = self.failing(tests, "-x")
         finally:
             self._write(file, whole)
         return Outcome(broken, failed[0] if failed else None, time.monotonic() - began)
@@ -144,12 +142,19 @@ def main(words: list[str]) -> int:
     chosen = [b for b in BREAKS if not words or any(word in b.name for word in words)]
     for each in chosen:
         each.applied((HERE / each.file).read_text())  # complains if the code has moved
-    outcomes = []
     with tempfile.TemporaryDirectory(prefix="mutations-") as folder:
         copy = Copy(Path(folder))
-        for broken in chosen:
-            outcomes.append(copy.try_out(broken))
-            print(outcomes[-1], flush=True)
+
+        def tried(several: list[Break], tests: Callable[[Break], list[str]]) -> list[Outcome]:
+            found = []
+            for broken in several:
+                found.append(copy.try_out(broken, tests(broken)))
+                print(found[-1], flush=True)
+            return found
+
+        outcomes = tried(chosen, lambda broken: shlex.split(broken.tests))
+        left = [o.tried for o in outcomes if o.failed is None]
+        outcomes = [o for o in outcomes if o.failed] + tried(left, wider)
         # A test that fails anyway has noticed nothing.
         killers = {o.killer for o in outcomes if o.failed}
         anyway = copy.failing(sorted(killers)) if killers else []

@@ -379,7 +379,7 @@ AGGREGATES = _breaks(
         "sums.py",
         "fits = (carried >= -(1 << 31)) & (carried < (1 << 31))",
         "fits = (carried >= -(1 << 31)) & (carried <= (1 << 31))",
-        "tests/properties/test_extremes_of_types.py -k integers_at_the_ends",
+        "tests/test_bad_input.py -k one_beyond_int64",
     ),
     (
         "exact sum: ties are rounded up",
