@@ -186,6 +186,7 @@ class Query:
         strategy: str = "auto",
         sources: int = 1,
         *,
+        merge: str = "auto",
         emit: str = "final",
         late: bool = False,
         idle: DurationLike | None = None,
@@ -198,6 +199,8 @@ class Query:
             workers: How many threads share the work.
             strategy: How they share it (docs/streams-in-process.md, docs/multicore.md).
             sources: How many streams of events are merged into one order.
+            merge: The algorithm that merges slices into windows (docs/merging.md); "auto" chooses
+                one. Only the strategies "single" and "active" merge slices so.
             emit: "final" returns each row once, when it is final. "updates" also returns rows as
                 they change; a column `final` tells which are the last of their windows. One
                 worker answers.
@@ -226,7 +229,7 @@ class Query:
         from paneflow.engines.multicore.stream import Stream  # tables do without threads
 
         options = StreamOptions.of(max_ahead, emit, late, idle, check_limit(max_rows))
-        return Stream(self, workers, strategy, sources, options=options)
+        return Stream(self, workers, strategy, sources, merge=merge, options=options)
 
     def write_stream(
         self,

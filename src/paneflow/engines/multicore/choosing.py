@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 
 from paneflow._display import counted, table_html
 from paneflow.aggregates.aggregate import Kinds
+from paneflow.aggregates.lowering import Lowering
 from paneflow.engines.multicore.contract import Strategy
-from paneflow.engines.multicore.one_worker.by_slices import merge_reasons
+from paneflow.engines.multicore.one_worker.by_slices import merge_reasons, timed_by_slices
 from paneflow.engines.multicore.one_worker.single import Single
 from paneflow.engines.multicore.topologies.handshake import Handshake
 from paneflow.engines.multicore.topologies.hash_once import HashOnce
@@ -28,6 +29,8 @@ from paneflow.engines.multicore.topologies.round_robin_cyclic import RoundRobinC
 from paneflow.engines.multicore.workers.active import Active, private
 from paneflow.engines.multicore.workers.agnostic import Agnostic
 from paneflow.errors import QueryError, UnsupportedError
+from paneflow.merging import MERGERS
+from paneflow.planning.merge_choice import check_merge
 from paneflow.windows import WindowClass
 
 if TYPE_CHECKING:
@@ -48,6 +51,8 @@ BY_NAME: dict[str, type[Strategy]] = {
     )
 }
 
+MERGING: tuple[type[Strategy], ...] = (Single, Active)
+"""Strategies that merge slices into windows by an algorithm that can be chosen."""
 EARLY = (
     "emit='updates' shows windows before they are final, and only one worker can look into open "
     "windows"
@@ -105,9 +110,11 @@ def choose(
 ) -> tuple[type[Strategy], StreamPlan]:
     """The strategy to answer with, and the reasons; refused if it cannot serve the query.
 
-    `updates`: rows are to be shown before they are final. `merge`: how slices are to be merged.
+    `updates`: rows are to be shown before they are final. `merge`: the algorithm by which slices
+    are to be merged into windows.
     """
-    found, plan = _choose(query, kinds, workers, strategy, updates)
+    check_asked(query, kinds, merge)
+    found, plan = _choose(query, kinds, workers, strategy, updates, merge)
     merges: list[str] = []
     if found is Single:
         merges = merge_reasons(query, kinds, merge)
@@ -118,20 +125,26 @@ def choose(
 
 
 def _choose(
-    query: Query, kinds: Kinds, workers: int, strategy: str, updates: bool
+    query: Query, kinds: Kinds, workers: int, strategy: str, updates: bool, merge: str
 ) -> tuple[type[Strategy], StreamPlan]:
     if not isinstance(strategy, str) or strategy not in ("auto", *BY_NAME):
         raise QueryError(
             f"strategy={strategy!r} is not known: choose 'auto', {', '.join(map(repr, BY_NAME))}"
         )
+    forced = merge != "auto"
     if strategy != "auto":
         found = BY_NAME[strategy]
         why = found.refuses(query, kinds)
         if updates and found is not Single:
             why = f"{EARLY}: choose 'single' or 'auto'"
+        elif forced and found not in MERGING:
+            why = (
+                f"merge={merge!r} would have no effect, because it does not merge slices into "
+                f"windows by such an algorithm: choose 'single' or 'active', or leave merge out"
+            )
         if why is not None:
             raise UnsupportedError(f"strategy={strategy!r} cannot answer this query: {why}")
-        asked = f"strategy={strategy!r} was requested"
+        asked = f"strategy={strategy!r} was asked for"
         if found is Single:
             return Single, StreamPlan(Single.name, 1, (asked, ONE_WORKER))
         return found, StreamPlan(strategy, workers, (asked,))
@@ -140,7 +153,7 @@ def _choose(
     if workers == 1:
         return Single, StreamPlan(Single.name, 1, (ONE_WORKER,))
     shared = BY_NAME["pane_line"]
-    why = shared.refuses(query, kinds)
+    why = f"merge={merge!r} was asked for" if forced else shared.refuses(query, kinds)
     if why is None:
         reason = "windows are made of panes with partials of a fixed size, which workers share"
         return shared, StreamPlan(shared.name, workers, (reason,))
@@ -148,9 +161,25 @@ def _choose(
     model = BY_NAME[name]
     reasons = (f"not by panes: {why}", reason)
     why = model.refuses(query, kinds)
+    if forced and model not in MERGING:
+        why = "they do not merge slices"
     if why is None:
         return model, StreamPlan(name, workers, reasons)
     return Single, StreamPlan(Single.name, 1, (*reasons, f"not by {name} workers: {why}"))
+
+
+def check_asked(query: Query, kinds: Kinds, merge: str) -> None:
+    """Refuse an algorithm that has nothing to merge, or needs a law that an aggregate breaks."""
+    if check_merge(merge) == "auto":
+        return
+    if not timed_by_slices(query, kinds):
+        raise UnsupportedError(
+            f"merge={merge!r} would have no effect: in a stream only tumbling and sliding windows "
+            f"of aggregates with partials of a fixed size are merged from slices, and this query "
+            f"has none; leave merge out"
+        )
+    for operator in Lowering(query.aggregates, kinds).operators:
+        MERGERS[merge].check(operator)
 
 
 def worker_model(query: Query) -> tuple[str, str]:

@@ -27,7 +27,7 @@ from paneflow.engines.multicore.pump.pipeline import Setup
 from paneflow.engines.multicore.pump.pump import Pump
 from paneflow.engines.multicore.threads.forks import forks
 from paneflow.engines.multicore.threads.interrupts import Waiters, put_off
-from paneflow.errors import InputError, PaneflowError, QueryError
+from paneflow.errors import InputError, PaneflowError, QueryError, UnsupportedError
 
 if TYPE_CHECKING:
     from paneflow.query import Query
@@ -57,6 +57,7 @@ class Stream:
         sources: int = 1,
         pauses: Pauses | None = None,
         *,
+        merge: str = "auto",
         options: StreamOptions | None = None,
     ) -> None:
         for name, number, most in (("workers", workers, 1024), ("sources", sources, 2**16)):
@@ -68,6 +69,7 @@ class Stream:
         self._strategy = strategy
         self._sources = sources
         self._pauses = pauses
+        self._merge = merge
         self._options = options or StreamOptions()
         if self._options.updates:
             check_added([*query.key, *query.aggregates], [FINAL])
@@ -81,8 +83,7 @@ class Stream:
         self._process = os.getpid()
         self._forks = forks.count
         self._core: Pump | None = None
-        kinds = {c: kind_of(pa.float64(), c) for a in query.aggregates.values() for c in a.columns}
-        self._plan = self._chosen(kinds)[1]
+        self._plan = self._likely_plan()
 
     @property
     def plan(self) -> StreamPlan:
@@ -325,9 +326,7 @@ class Stream:
         kinds = {n: kind_of(type_, n) for n, type_ in self._query.types(schema).items()}
         with put_off, self._lock:
             self._check_open("push")
-            strategy, plan = choose(
-                self._query, kinds, self._workers, self._strategy, self._options.updates
-            )
+            strategy, plan = self._chosen(kinds)
             if self._core is None:
                 self._plan = plan
                 core = Pump(
@@ -338,6 +337,7 @@ class Stream:
                         self._workers,
                         self._sources,
                         self._pauses,
+                        self._merge,
                         self._options,
                     )
                 )
@@ -351,7 +351,15 @@ class Stream:
 
     def _chosen(self, kinds: Kinds) -> tuple[type[Strategy], StreamPlan]:
         updates = self._options.updates
-        return choose(self._query, kinds, self._workers, self._strategy, updates)
+        return choose(self._query, kinds, self._workers, self._strategy, updates, self._merge)
+
+    def _likely_plan(self) -> StreamPlan:
+        """The plan as long as types are unknown: refused if neither floats nor integers will do."""
+        columns = [c for a in self._query.aggregates.values() for c in a.columns]
+        try:
+            return self._chosen({c: kind_of(pa.float64(), c) for c in columns})[1]
+        except UnsupportedError:
+            return self._chosen({c: kind_of(pa.int64(), c) for c in columns})[1]
 
     def _await_begin(self, wait: float) -> None:
         """Wait for the first events, at most this many seconds."""

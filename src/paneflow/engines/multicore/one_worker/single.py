@@ -87,6 +87,24 @@ class OpenStream:
             rows for each in every if each is not None for rows in each.advance(watermark, arrived)
         ]
 
+    def early(self, held: Batch | None, arrived: float) -> list[Rows]:
+        """The windows that are open, as they would be if all events had come with these.
+
+        Nothing of this stays; what was taken and given out must have been settled.
+        """
+        # A copy of slices costs little, and what is kept merged need not be built again.
+        slices = None if self._by_slices is None else self._by_slices.copy()
+        every = [each for each in (slices, *self._by_sessions, self._by_events) if each is not None]
+        try:
+            for each in every:
+                if held is not None:
+                    each.take(held)
+            return [rows for each in every for rows in each.advance(END_OF_STREAM, arrived)]
+        finally:
+            for changed in (*self._by_sessions, self._by_events):
+                if changed is not None:
+                    changed.undo()
+
 
 class Single(Strategy):
     """Answers in the caller's thread."""
@@ -144,15 +162,11 @@ class Single(Strategy):
         `held` are events that are not final yet, in order. Nothing of this stays.
         """
         try:
-            if held is not None:
-                self._open.take(held)
-            return self._open.advance(END_OF_STREAM, self._arrived)
+            return self._open.early(held, self._arrived)
         except PaneflowError:
             raise
         except Exception as error:
             raise self._failure(error) from error
-        finally:
-            self._open.undo()
 
     @property
     def idle(self) -> bool:

@@ -24,6 +24,7 @@ from paneflow.engines.multicore.pump.metrics import Histogram
 from paneflow.engines.multicore.pump.outbox import Outbox
 from paneflow.engines.multicore.pump.row_order import RowOrder
 from paneflow.engines.multicore.tuning import tuning
+from paneflow.engines.multicore.workers.active import Active
 
 if TYPE_CHECKING:
     from paneflow.query import Query
@@ -38,6 +39,7 @@ class Setup(NamedTuple):
     workers: int
     sources: int
     pauses: Pauses | None
+    merge: str
     options: StreamOptions
 
 
@@ -45,11 +47,15 @@ class Pipeline:
     """Everything that events pass through on their way to rows."""
 
     def __init__(self, setup: Setup, outbox: Outbox, late: Outbox) -> None:
-        query, schema, strategy, workers, sources, pauses, options = setup
+        query, schema, strategy, workers, sources, pauses, merge, options = setup
         kinds = {name: kind_of(type_, name) for name, type_ in query.types(schema).items()}
         alone = strategy is Single
         self.front = Front(query, schema, sources, options.updates)
-        self.strategy = strategy(query, kinds, workers, pauses)
+        self.strategy: Strategy
+        if issubclass(strategy, Single | Active):
+            self.strategy = strategy(query, kinds, workers, pauses, merge)
+        else:
+            self.strategy = strategy(query, kinds, workers, pauses)
         self.collector = RowOrder(query, schema, self.front.keys)
         self.latency = Histogram()
         self._outbox = outbox

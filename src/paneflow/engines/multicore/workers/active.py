@@ -117,6 +117,7 @@ class ActiveWorker(Unit):
         query: Query,
         kinds: Kinds,
         workers: int,
+        merge: str,
         gathering: Gathering,
     ) -> None:
         super().__init__(crew, rank, pauses)
@@ -125,7 +126,7 @@ class ActiveWorker(Unit):
         self._gathering = gathering
         self._labels = {label: k for k, label in enumerate(sorted(query.windows))}
         self._open = {
-            label: OpenStream(query.with_windows({label: private(w, rank, workers)}), kinds)
+            label: OpenStream(query.with_windows({label: private(w, rank, workers)}), kinds, merge)
             for label, w in query.windows.items()
         }
 
@@ -188,12 +189,17 @@ class Active(Farm):
         return refused_window(query)
 
     def __init__(
-        self, query: Query, kinds: Kinds, workers: int, pauses: Pauses | None = None
+        self,
+        query: Query,
+        kinds: Kinds,
+        workers: int,
+        pauses: Pauses | None = None,
+        merge: str = "auto",
     ) -> None:
         super().__init__(query, kinds)
         self._mappings = {label: MappingFunction(w, workers) for label, w in query.windows.items()}
         self._workers = [
-            ActiveWorker(self._crew, rank, pauses, query, kinds, workers, self._gathering)
+            ActiveWorker(self._crew, rank, pauses, query, kinds, workers, merge, self._gathering)
             for rank in range(workers)
         ]
         self._start()
