@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 import paneflow as pf
-from paneflow.engines.multicore.choosing import without_partial
+from paneflow.aggregates.values import kind_of
+from paneflow.engines.multicore.choosing import BY_NAME, choose, without_partial
 from paneflow.engines.multicore.stream import Stream
-from tests.properties.cases import AGGREGATES, WINDOWS, draw_case
+from tests.compared import note_stream
+from tests.multicore.refusals import REASONS
+from tests.properties.cases import AGGREGATES, WINDOWS, Case, draw_case
 from tests.properties.compare import assert_same_rows
 
 STREAMED = tuple(WINDOWS)
@@ -47,7 +52,11 @@ def draw_stream(
     most: int = 40,
 ) -> StreamCase:
     """A question, and events that come out of order by no more than its lateness."""
-    case = draw_case(r, windows=windows, aggregates=aggregates, most=most)
+    return as_stream(draw_case(r, windows=windows, aggregates=aggregates, most=most), r)
+
+
+def as_stream(case: Case, r: random.Random) -> StreamCase:
+    """The events of a table from one or more sources, in batches, out of order."""
     table = case.table
     t = table["t"].cast(pa.int64()).to_numpy()
     unit = 1_000_000 if pa.types.is_timestamp(table.schema.field("t").type) else 1
@@ -104,3 +113,24 @@ def check(
     got, metrics = answer(case, r, strategy, workers, pauses)
     assert metrics.late == 0
     assert_same_rows(case.query, pa.concat_tables([expected.slice(0, 0), *got]), expected)
+    note_stream(strategy, case.query, sum(len(events) for _, events in case.pushes), expected)
+
+
+def check_or_refused(
+    case: StreamCase,
+    r: random.Random,
+    strategy: str,
+    workers: int,
+    pauses: Callable[[int], None] | None = None,
+) -> bool:
+    """Whether a strategy serves a stream: then its rows are right, else the reason is known."""
+    query = without_partial(case.query)
+    kinds = {name: kind_of(type_, name) for name, type_ in query.types(case.schema).items()}
+    why = None if strategy == "auto" else BY_NAME[strategy].refuses(query, kinds)
+    if why is None:
+        check(case, r, strategy, workers, pauses)
+    else:
+        assert any(reason in why for reason in REASONS), why
+        with pytest.raises(pf.UnsupportedError, match=re.escape(why)):
+            choose(query, kinds, workers, strategy)
+    return why is None

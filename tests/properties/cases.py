@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -20,6 +20,8 @@ import pyarrow as pa
 import paneflow as pf
 from examples.threshold_window import Threshold
 from paneflow import aggregates as A, windows as W
+from tests.compared import note_table
+from tests.properties.compare import assert_same_rows
 
 EPOCH = dt.datetime(2024, 2, 29, 23, 59, tzinfo=dt.UTC)
 
@@ -198,6 +200,11 @@ def draw_table(r: random.Random, n: int, stamped: bool) -> pa.Table:
     return table
 
 
+def draw_size(r: random.Random, most: int) -> int:
+    """How many events: tens of them in most tables, and in some few or none."""
+    return r.randint(0, 9) if r.random() < 0.15 else r.randint(10, most)
+
+
 def draw_case(
     r: random.Random,
     *,
@@ -211,4 +218,35 @@ def draw_case(
     wanted = {f"a{k}": AGGREGATES[r.choice(aggregates)](r) for k in range(r.randint(1, 4))}
     key = r.choice([None, "k", "h", ["k", "h"]])
     query = pf.Query(asked, wanted, key=key, time="t")
-    return Case(query, draw_table(r, r.choice([0, 1, 2, r.randint(3, most), most]), stamped))
+    return Case(query, draw_table(r, draw_size(r, most), stamped))
+
+
+def seeded_aggregate(name: str, seed: int, text: bool = True) -> A.Aggregate:
+    """An aggregate that its name and a seed decide: tests that share seeds share kernels."""
+    r = random.Random(f"{name} {seed}")
+    made = AGGREGATES[name](r)
+    while not text and "s" in made.columns:
+        made = AGGREGATES[name](r)
+    return made
+
+
+def full_case(
+    seed: int, windows: tuple[str, ...], aggregates: Iterable[str], text: bool = True
+) -> Case:
+    """All of these aggregates in all of these windows, over a table of 10 to 60 events."""
+    r = random.Random(f"{windows} {seed}")
+    stamped = r.random() < 0.4
+    query = pf.Query(
+        {kind: WINDOWS[kind](r, stamped) for kind in windows},
+        {name: seeded_aggregate(name, seed, text) for name in aggregates},
+        key=r.choice([None, "k", "h", ["k", "h"]]),
+        time="t",
+    )
+    return Case(query, draw_table(r, r.randint(10, 60), stamped))
+
+
+def check(case: Case, merge: str = "auto") -> None:
+    """The table engine gives the oracle's rows."""
+    expected = case.query.over(case.table, engine="oracle")
+    assert_same_rows(case.query, case.query.over(case.table, merge=merge), expected)
+    note_table(case.query, case.table.num_rows, expected)

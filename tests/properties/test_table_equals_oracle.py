@@ -12,8 +12,7 @@ from hypothesis import given, settings, strategies as st
 import paneflow as pf
 from paneflow import aggregates as A, windows as W
 from paneflow.planning.merge_choice import AVAILABLE
-from tests.properties.cases import AGGREGATES, WINDOWS, Case, draw_case
-from tests.properties.compare import assert_same_rows
+from tests.properties.cases import Case, check, draw_case
 
 EXHAUSTIVE = int(os.environ.get("PANEFLOW_RANDOM_QUERIES", "20000"))
 
@@ -21,27 +20,10 @@ EXHAUSTIVE = int(os.environ.get("PANEFLOW_RANDOM_QUERIES", "20000"))
 COLUMNAR = ["auto", "sba", "flat_fat"]
 
 
-def check(case: Case, merge: str) -> None:
-    expected = case.query.over(case.table, engine="oracle")
-    assert_same_rows(case.query, case.query.over(case.table, merge=merge), expected)
-
-
 @settings(max_examples=150)
 @given(st.randoms(use_true_random=False), st.sampled_from(COLUMNAR))
 def test_any_query_over_any_table(r: random.Random, merge: str) -> None:
     check(draw_case(r), merge)
-
-
-@pytest.mark.parametrize("aggregate", AGGREGATES)
-@pytest.mark.parametrize("window", WINDOWS)
-def test_every_aggregate_in_every_window(window: str, aggregate: str) -> None:
-    for seed in range(2):
-        case = draw_case(
-            random.Random(f"{window} {aggregate} {seed}"),
-            windows=(window,),
-            aggregates=(aggregate,),
-        )
-        check(case, "auto")
 
 
 @pytest.mark.parametrize("merge", AVAILABLE)
