@@ -59,7 +59,11 @@ def events(type_: pa.DataType, n: int = 60) -> pa.Table:
     )
 
 
-@pytest.mark.parametrize("type_", [pa.decimal128(9, 2), pa.decimal128(38, 6)], ids=str)
+@pytest.mark.parametrize(
+    "type_",
+    [pa.decimal128(9, 2), pytest.param(pa.decimal128(38, 6), marks=pytest.mark.long)],
+    ids=str,
+)
 @pytest.mark.parametrize(
     ("window", "aggregates"),
     [
