@@ -44,8 +44,8 @@ class Working:
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Streams whose thread leaves it to others to work on what has ended no window."""
-    monkeypatch.setattr(tuning, "postponed", 1000.0)
+    """Streams whose thread leaves the work to pushing threads."""
+    monkeypatch.setattr(tuning, "left_over", 1000.0)
 
 
 @pytest.fixture(params=TOPOLOGIES)
@@ -101,7 +101,7 @@ def test_a_short_push_is_worked_on_by_the_thread_that_pushes(
 
 
 def test_what_ends_a_window_while_the_pusher_rests_is_soon_worked_on_by_the_stream_thread(
-    patient: None, opened: tuple[Stream, Working], monkeypatch: pytest.MonkeyPatch
+    opened: tuple[Stream, Working], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stream, working = opened
     assert stream._core is not None

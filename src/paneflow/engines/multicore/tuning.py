@@ -29,9 +29,9 @@ class Tuning:
     first_step: int = 2**14
     """Events of the first step, when it is not yet known how many rows an event makes."""
     small_push: int = 4096
-    """Fewer waiting events than this are worth waiting for more, and may be the pusher's work."""
+    """Fewer waiting events than this may wait for more, or be worked on by the pushing thread."""
     gathering: float = 0.002
-    """Seconds that few events wait for more: below what `latency` promises, 5 ms."""
+    """Seconds that few events wait for more while workers are busy."""
     first_look: float = 0.0002
     """Seconds until the stream thread first looks for rows of workers that are busy."""
     slowest_look: float = 0.25
@@ -48,9 +48,7 @@ class Tuning:
     straight_back: float = 0.00005
     """Seconds between two pushes of a thread that has more to push: longer than a loop takes."""
     left_over: float = 0.001
-    """Seconds that pushed events which may end windows wait for the next push."""
-    postponed: float = 0.01
-    """Seconds that other pushed events wait for the next push."""
+    """Seconds that events which a pushing thread has left over wait for its next push."""
 
     # What is to be read (pump/outbox.py), and kept in case of a failure (pump/last_steps.py).
 
@@ -67,8 +65,6 @@ class Tuning:
     """Seconds of work on a message, up to which the thread that brings it does the work.
 
     Waking a thread takes some tens of microseconds for each PU that a message passes."""
-    timed_one_in: int = 7
-    """Of so many short steps one is timed: asking for the time costs a good part of such a step."""
     spins: int = 2000
     """Looks at a bell before a thread sleeps, some microseconds: most messages come in a row."""
     short_loop: int = 2**14

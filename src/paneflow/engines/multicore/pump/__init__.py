@@ -33,7 +33,7 @@ The stream thread (`Pump._work`)::
     │    nothing has arrived? ──yes──▶ ASLEEP until something arrives, or until the next look at
     │             │ no                 what busy workers have finished
     │             ▼
-    │    few events wait, and one worker or busy workers? ──yes──▶ ASLEEP for a moment, for more
+    │    few events wait, and workers are busy? ──yes──▶ ASLEEP for a moment, for more
     │             │
     │             ▼
     └─── WORKS: a step on what waits, rows made readable; ends after `finish`, `close` or a failure

@@ -28,7 +28,6 @@ from paneflow.engines.multicore import wall_clock
 from paneflow.engines.multicore.intake.admission import Admitted
 from paneflow.engines.multicore.intake.as_pushed import Pushed
 from paneflow.engines.multicore.intake.front import Arrival
-from paneflow.engines.multicore.one_worker.single import Single
 from paneflow.engines.multicore.pump.metrics import StreamMetrics, no_metrics
 from paneflow.engines.multicore.pump.outbox import Outbox
 from paneflow.engines.multicore.pump.pipeline import Pipeline, Setup
@@ -50,7 +49,6 @@ class Pump:
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
         self._lateness = setup.query.lateness.value
-        self._alone = setup.strategy is Single
         # The garbage collector may abandon a stream in the very thread that holds the lock.
         self._lock = threading.RLock()
         self._turns = Turns()
@@ -121,13 +119,10 @@ class Pump:
         self._ahead += ahead
         if self._silence is not None:
             self._silence.hear(source)
-        first_due = due and self._turns.due is None
-        if first_due:
-            self._turns.due = arrived
         if self._can_work_here(arrived, due):
             return True
         # A wake-up costs more than a small push, so the stream thread says when it wants one.
-        if self._wanted and (first_due or self._wanted <= self._waiting):
+        if 0 < self._wanted <= self._waiting:
             self._work_comes.notify()
         return False
 
@@ -137,7 +132,6 @@ class Pump:
             if self._silence is not None:
                 self._silence.hear(source)
             self._waiting = sum(arrival.rows for arrival in self._arrivals)
-            self._turns.due = next((a.arrived for a in self._arrivals if a.due), None)
             self._work_comes.notify()
 
     def _can_work_here(self, arrived: float, due: bool) -> bool:
@@ -181,7 +175,7 @@ class Pump:
             self._note_silence()
             if self._silence is not None:
                 self._silence.end(source)
-            self._turns.due = now = time.perf_counter()
+            now = time.perf_counter()
             self._arrivals.append(Arrival(source, None, None, 0, now, True))
             self._work_comes.notify()
 
@@ -191,7 +185,7 @@ class Pump:
             return
         silent = self._silence.fallen()
         if silent:
-            self._turns.due = now = time.perf_counter()
+            now = time.perf_counter()
             # If this is interrupted, the silence is noted twice, which does no harm.
             self._arrivals.extend(
                 [Arrival(source, None, None, 0, now, True, silent=True) for source in silent]
@@ -362,7 +356,7 @@ class Pump:
                 self._work_comes.wait()
             self._note_silence()
             while self._left_to_others():
-                self._await_events(tuning.small_push, self._turns.patience)
+                self._await_events(tuning.small_push, tuning.left_over)
             look = min(
                 max(tuning.first_look, (time.perf_counter() - self._turns.ended) / 4),
                 tuning.slowest_look,
@@ -371,9 +365,6 @@ class Pump:
                 # Rows of workers that are busy for long are found not much later than they exist.
                 self._await_events(1, look if self._pipeline.pending else None)
                 self._note_silence()
-            elif self._alone and 0 < self._waiting < tuning.small_push and not self._leaving:
-                # Small pushes come faster than steps are done: process several together.
-                self._await_events(tuning.small_push, tuning.gathering)
             if self._can_wait:
                 # Workers are busy: what arrives meanwhile will be one message for them.
                 self._await_events(tuning.small_push, tuning.first_look)
@@ -389,7 +380,6 @@ class Pump:
                 rows += taken[-1].rows
             self._waiting -= rows
             self._fetched += rows
-            self._turns.due = next((a.arrived for a in self._arrivals if a.due), None)
             self._room_comes.wake()
         return taken
 

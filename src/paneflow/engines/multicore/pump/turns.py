@@ -17,7 +17,7 @@ from paneflow.engines.multicore.tuning import tuning
 
 
 class Turns:
-    """When work was done last, and since when something due waits."""
+    """When work was done last, and whether a pushing thread rests."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -25,8 +25,6 @@ class Turns:
         self.ended = self.left = time.perf_counter()
         """When the last turn ended, and when the last push returned."""
         self._rested = self.ended
-        self.due: float | None = None
-        """When the first waiting push that is due arrived; None if there is none."""
 
     def rests(self, arrived: float, due: bool) -> bool:
         """Whether a thread that pushes at a time leaves the work for later."""
@@ -40,12 +38,7 @@ class Turns:
         self.ended = time.perf_counter()
         self._rested = self.ended + (self.ended - began)
 
-    @property
-    def patience(self) -> float:
-        """Seconds that the stream thread leaves what waits to pushing threads."""
-        return tuning.postponed if self.due is None else tuning.left_over
-
     def left_to_others(self, waiting_since: float | None) -> bool:
-        """Whether pushing threads are likely to come back soon for what waits."""
-        since = self.due if self.due is not None else waiting_since
-        return time.perf_counter() - max(since or self.ended, self.ended) < self.patience
+        """Whether pushing threads are likely to come back soon for what waits, if anything does."""
+        since = max(waiting_since or self.ended, self.ended)
+        return time.perf_counter() - since < tuning.left_over

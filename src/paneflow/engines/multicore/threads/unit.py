@@ -143,7 +143,6 @@ class Unit(ABC):
         """How many must have been processed before the feeding thread wants to be woken."""
         self.spent = 0.0
         """Seconds of work on a recent message."""
-        self._untimed = 0
         self._pauses = pauses
         self._turn = threading.Lock()
         self.thread = threading.Thread(
@@ -225,15 +224,10 @@ class Unit(ABC):
             return False
         try:
             self.pause()
-            # Reading the clock takes as long as a good part of a short message.
-            timed = self._untimed == 0
-            before = time.thread_time() if timed else 0.0
+            before = time.thread_time()
             found = self.step()
             if found:
-                if timed:
-                    self.spent += (time.thread_time() - before - self.spent) / 4
-                timed_one_in = tuning.timed_one_in if self.crew.lends else 1
-                self._untimed = (self._untimed + 1) % timed_one_in
+                self.spent += (time.thread_time() - before - self.spent) / 4
             return found
         except BaseException as error:
             # An error of the PU itself, not of what a message asks: its state cannot be trusted.
