@@ -70,6 +70,12 @@ def test_dicts_may_leave_out_what_is_null(engine: str) -> None:
     assert QUERY.over(sparse, engine=engine) == EXPECTED
 
 
+def test_the_first_dict_may_leave_out_what_is_null(engine: str) -> None:
+    query = pf.Query(W.tumbling(5), {"peak": A.max("v")}, key="k", time="t")
+    rows = query.over([{"t": 1}, {"t": 2, "k": "a", "v": 5}], engine=engine)
+    assert [(row["k"], row["peak"]) for row in rows] == [(None, None), ("a", 5)]
+
+
 def test_pandas(engine: str) -> None:
     frame = TABLE.to_pandas()
     rows = QUERY.over(frame, engine=engine)

@@ -446,7 +446,7 @@ TABLES = _breaks(
         "dicts.py",
         "for row in rows for name in row if is_name(name)",
         "for row in rows[:1] for name in row if is_name(name)",
-        "tests/test_tables.py -k dicts",
+        "tests/test_tables.py -k dict",
     ),
     (
         "columns: a NaN of pandas is a value",
