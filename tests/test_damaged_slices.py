@@ -163,6 +163,15 @@ def test_damaged_slices_are_refused(damage: Damage) -> None:
     assert refused >= 20
 
 
+@pytest.mark.parametrize("count", [-1, 2])
+def test_a_slice_of_one_event_that_counts_another_number_of_values_is_refused(count: int) -> None:
+    query = pf.Query(W.tumbling(5), {"mean": A.mean("x")}, time="t")
+    table = query.slice(TABLE.slice(0, 1)).table
+    damaged = _replaced(table, table.column_names.index("count(x)"), [count], pa.int64())
+    with pytest.raises(pf.InputError, match="counts of x are not between 0 and 'rows'"):
+        query.finish(pf.Slices(damaged))
+
+
 def test_slices_that_come_back_as_they_were_are_finished() -> None:
     shuffled = SLICES.table.select([*reversed(SLICES.table.column_names)])
     assert QUERY.finish(pf.Slices(shuffled)).equals(ROWS)
