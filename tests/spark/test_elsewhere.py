@@ -28,7 +28,7 @@ def test_an_archive_is_enough_for_tasks_in_other_processes(where: str, tmp_path:
         [sys.executable, "-c", start, str(package.parent), str(ROOT), where, archive],
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=1800,
         cwd=tmp_path,
         env=environment,
         check=False,

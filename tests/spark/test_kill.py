@@ -28,7 +28,7 @@ from tests.spark.support import assert_same_set, write_files
 from tests.spark.test_streaming import passed
 
 KILLS = int(os.environ.get("PANEFLOW_SPARK_KILLS", "30"))
-PATIENCE = 300.0
+PATIENCE = 900.0
 SLOW_START = "Python worker failed to connect back"
 SECOND = 1_000_000
 

@@ -28,7 +28,7 @@ from tests.spark.test_streaming import (
 )
 from tests.test_bad_input import refused
 
-PATIENCE = 120.0
+PATIENCE = 600.0
 MIXED = {"w": W.tumbling("10 s"), "rest": W.session("3 s")}
 
 
