@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -81,6 +82,48 @@ def test_every_mark_says_where_its_tests_run() -> None:
     for mark, says in marks.items():
         assert f"`make test-{'exhaustive' if mark == 'exhaustive' else 'slow'}`" in says
     assert "make test-slow" in (ROOT / ".ci" / "run").read_text().splitlines()
+
+
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
+
+
+def body(function: ast.FunctionDef) -> Iterator[ast.AST]:
+    """What a function does, without the functions and classes in it."""
+    todo: list[ast.AST] = list(function.body)
+    while todo:
+        node = todo.pop()
+        yield node
+        if not isinstance(node, ast.FunctionDef | ast.Lambda | ast.ClassDef):
+            todo += ast.iter_child_nodes(node)
+
+
+def ways_out(function: ast.FunctionDef) -> Iterator[str]:
+    """How a function may end before it has checked anything."""
+    for node in body(function):
+        where = f"line {node.lineno} of {function.name}" if hasattr(node, "lineno") else ""
+        if isinstance(node, ast.Return) and (
+            function.name.startswith("test")
+            or (node.value is None and function.name.startswith(("assert", "check")))
+        ):
+            yield f"{where}: return"
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in (
+            *("assume", "hypothesis.assume", "hypothesis.reject", "reject"),
+            *("pytest.skip", "pytest.xfail", "pytest.importorskip"),
+        ):
+            yield f"{where}: {ast.unparse(node)}"
+        if isinstance(node, ast.ExceptHandler) and all(
+            isinstance(step, ast.Pass | ast.Continue | ast.Break) for step in node.body
+        ):
+            yield f"{where}: an error is passed over"
+
+
+@pytest.mark.parametrize("path", TESTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_test_ends_early(path: Path) -> None:
+    """A case without an answer is asserted to be refused; marks say where a test cannot run."""
+    tree = ast.parse(path.read_text())
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    found = [way for function in functions for way in ways_out(function)]
+    assert not found, f"{path.name} may check nothing: {found}"
 
 
 def test_rooms_import_only_the_rooms_below_them() -> None:

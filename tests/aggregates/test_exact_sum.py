@@ -64,13 +64,9 @@ def test_equals_the_true_sum_rounded_once(values: list[float]) -> None:
     assert bits(lower(row_of(values))) == bits(reference(values))
 
 
-@given(st.lists(anything, max_size=40))
-def test_equals_fsum_where_that_has_an_answer(values: list[float]) -> None:
-    try:
-        expected = math.fsum(values)
-    except OverflowError:
-        return
-    assert bits(lower(row_of(values))) == bits(expected)
+@given(st.lists(anything.map(lambda value: value / 64), max_size=40))
+def test_equals_fsum_of_what_cannot_overflow(values: list[float]) -> None:
+    assert bits(lower(row_of(values))) == bits(math.fsum(values))
 
 
 @given(st.lists(anything, min_size=1, max_size=30), st.randoms(use_true_random=False))

@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -251,9 +252,11 @@ def test_slow_aggregates_are_told_apart_too() -> None:
 
 
 @pytest.mark.processes
+@pytest.mark.skipif(find_spec("pyspark") is None, reason="there is no Spark")
 def test_a_process_without_the_users_file_compiles_all_the_same(tmp_path: Path) -> None:
     """As a worker of Spark on another machine does."""
-    cloudpickle = pytest.importorskip("pyspark.cloudpickle")
+    from pyspark import cloudpickle
+
     path = tmp_path / "script_of_a_user.py"
     path.write_text("def twice(x): return x * 2.0\nlift = lambda x: twice(x)\n")
     names: dict[str, Any] = {"__name__": "__main__"}

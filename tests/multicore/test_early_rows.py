@@ -168,11 +168,16 @@ def check(seed: object) -> None:
         final = [row for row in rows if row.pop("final")]
         made = pa.Table.from_pylist(final, schema=case.query.result_schema(SCHEMA))
         assert_same_rows(case.query, made, expected)
-        return
+    else:
+        assert_shown(newest, expected, model.reached)
+
+
+def assert_shown(newest: dict[tuple[Any, ...], Row], expected: pa.Table, reached: float) -> None:
+    """The newest rows hold all that ends beyond the watermark; the others, what is final."""
     for row in expected.to_pylist():
         found = newest.get(identity(row))
         # Up to the watermark a final row may wait for others that may come before it.
-        if row["end"] > model.reached or (found is not None and found["final"]):
+        if row["end"] > reached or (found is not None and found["final"]):
             assert found is not None, f"{row} was never shown"
             assert {name: found[name] for name in row} == row
 

@@ -93,11 +93,13 @@ def test_a_short_push_is_worked_on_by_the_thread_that_pushes(
     opened: tuple[Stream, Working],
 ) -> None:
     stream, working = opened
-    for _ in push_now_and_then(stream):
-        if working.threads == {"MainThread"}:
-            return
-        working.threads.clear()
-    pytest.fail("another thread did the work, every time")
+
+    def workers() -> Iterator[set[str]]:
+        for _ in push_now_and_then(stream):
+            yield set(working.threads)
+            working.threads.clear()
+
+    assert {"MainThread"} in workers(), "another thread did the work, every time"
 
 
 def test_what_ends_a_window_while_the_pusher_rests_is_soon_worked_on_by_the_stream_thread(

@@ -66,6 +66,7 @@ def test_runs_that_race_lose_no_update(tmp_path: Path, seed: int) -> None:
     """Each run reads a counter once, then counts on by itself, as a stream does with its state."""
     counter = tmp_path / "counter"
     written: list[str] = []
+    lost: list[str] = []
 
     def run(r: random.Random) -> None:
         for _ in range(8):
@@ -76,8 +77,8 @@ def test_runs_that_race_lose_no_update(tmp_path: Path, seed: int) -> None:
                     read += r.choice("abcdefgh")
                     put(lease, counter, read)
                     written.append(read[-1])
-            except pf.PaneflowError:
-                continue
+            except pf.PaneflowError as error:
+                lost.append(str(error))
 
     runs = [threading.Thread(target=run, args=(random.Random(f"{seed} {k}"),)) for k in range(6)]
     for thread in runs:
@@ -85,4 +86,5 @@ def test_runs_that_race_lose_no_update(tmp_path: Path, seed: int) -> None:
     for thread in runs:
         thread.join()
     assert len(counter.read_text()) == len(written)
+    assert all("another run" in why for why in lost)
     assert len(list(tmp_path.glob(".state-run-*"))) == 1

