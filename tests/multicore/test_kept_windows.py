@@ -125,10 +125,3 @@ def test_stragglers_enter_windows_that_are_kept_merged(
         check(Case(query, 1, arrivals), r, "single", 1, 0)
     if merge == "auto" and not ordered:
         assert "fiba" in entered and "daba" in entered
-
-
-@pytest.mark.parametrize("merge", ["subtract", "slick_deque"])
-def test_a_broken_law_is_refused_before_any_event(merge: str) -> None:
-    query = pf.Query(W.sliding(40, 2), {"spread": A.var("v")}, key="k", time="t")
-    with pytest.raises(pf.UnsupportedError, match=f"merge='{merge}' needs .* invertible"):
-        Opened(query, merge)

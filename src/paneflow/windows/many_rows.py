@@ -53,7 +53,7 @@ def overlap(window: Window) -> int:
     """
     if not isinstance(window, Sliding):
         return 1  # each has an event of its own that opens or closes it
-    return (window.range.value - 1) // window.slide.value + 1
+    return window.overlap
 
 
 def check_limit(given: object) -> int | None:

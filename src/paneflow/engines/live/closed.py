@@ -10,26 +10,26 @@ import pyarrow as pa
 from paneflow.aggregates.operator import Array
 from paneflow.slicing.arranged import Arranged
 from paneflow.slicing.bounds.by_time import session
+from paneflow.slicing.ends import last_end
 from paneflow.slicing.events import order_events
 from paneflow.windows import Session, SlideByTime, Sliding, Window
 
-NEVER = int(np.iinfo(np.int64).min)
+IN_NO_WINDOW = int(np.iinfo(np.int64).min)
 
 
 def last_ends(windows: Sequence[Sliding], t: Array) -> Array:
-    """When the last window that a time is in ends; NEVER if it is in none."""
-    ends = np.full(len(t), NEVER)
+    """When the last window that a time is in ends; IN_NO_WINDOW if it is in none."""
+    ends = np.full(len(t), IN_NO_WINDOW)
     for window in windows:
-        offset, slide = window.offset.value, window.slide.value
-        latest = offset + (t - offset) // slide * slide + window.range.value
-        np.maximum(ends, np.where(latest > t, latest, NEVER), out=ends)
+        latest = last_end(window, t)
+        np.maximum(ends, np.where(latest > t, latest, IN_NO_WINDOW), out=ends)
     return ends
 
 
 def missed_by_time(windows: Sequence[Sliding], t: Array, watermark: int) -> tuple[Array, Array]:
     """Which times are in windows that have all ended by a watermark, and which are in none."""
     ends = last_ends(windows, t)
-    nowhere = ends == NEVER
+    nowhere = ends == IN_NO_WINDOW
     return (ends <= watermark) & ~nowhere, nowhere
 
 
@@ -55,8 +55,9 @@ def horizon(windows: Iterable[Window], latest: int) -> int:
     for window in windows:
         if isinstance(window, Session):
             ends.append(latest + window.gap.value + 1)
-        elif isinstance(window, Sliding | SlideByTime):
+        elif isinstance(window, Sliding):
+            ends.append(last_end(window, latest))
+        elif isinstance(window, SlideByTime):
             offset, slide = window.offset.value, window.slide.value
-            reach = window.range.value if isinstance(window, Sliding) else slide
-            ends.append(offset + (latest - offset) // slide * slide + reach)
+            ends.append(offset + ((latest - offset) // slide + 1) * slide)
     return max(ends)

@@ -6,6 +6,7 @@ import numpy as np
 
 from paneflow.aggregates.operator import Array
 from paneflow.slicing.bounds.ranges import Ranges
+from paneflow.slicing.ends import last_end
 from paneflow.slicing.events import Events
 from paneflow.windows import (
     Count,
@@ -51,8 +52,7 @@ def forgotten(
         np.maximum.at(done, found.key[closed], (found.hi - starts[found.key])[closed])
         return done, none
     assert isinstance(window, Sliding)
-    offset, slide = window.offset.value, window.slide.value
-    passed = offset + (ordered.t - offset) // slide * slide + window.range.value <= watermark
+    passed = last_end(window, ordered.t) <= watermark
     return np.add.reduceat(passed, starts, dtype=np.int64), none
 
 

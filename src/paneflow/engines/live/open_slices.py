@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from paneflow.aggregates.operator import Array
 from paneflow.engines.live.changed import touched
-from paneflow.engines.live.closed import NEVER, ended_sessions, last_ends, missed_by_time
+from paneflow.engines.live.closed import IN_NO_WINDOW, ended_sessions, last_ends, missed_by_time
 from paneflow.engines.table import finish
 from paneflow.slicing.bounds.ranges import Ends
 from paneflow.slicing.keys import encode_keys
@@ -137,7 +137,7 @@ class Live:
         """Fresh slices with an open window, and how many events have none."""
         passed = self._passed(fresh, before)
         # What lies in the gap between two windows is in none, and not late for any.
-        late = passed & (self._last_end(fresh) > NEVER)
+        late = passed & (self._last_end(fresh) > IN_NO_WINDOW)
         return fresh.filter(pa.array(~passed)), _events(fresh, late)
 
     def _passed(self, slices: pa.Table, watermark: int) -> Array:

@@ -23,6 +23,7 @@ from paneflow.engines.multicore.ticks import BEFORE_ALL
 from paneflow.slicing.bounds.by_growth import decreasing, given, measured
 from paneflow.slicing.bounds.by_mark import marked_events
 from paneflow.slicing.bounds.by_time import sliding
+from paneflow.slicing.ends import ended_until, first_open, last_end, last_ended
 from paneflow.slicing.events import Events as Ordered, Part
 from paneflow.slicing.ordering import stable_order
 from paneflow.windows import (
@@ -112,17 +113,12 @@ class ByTime(Finder):
 
     def advance(self, watermark: int) -> Extents | None:
         before, self._before = self._before, watermark
-        offset, slide, reach = (
-            getattr(self.window, name).value for name in ("offset", "slide", "range")
-        )
-        last = (watermark - offset - reach) // slide
         start = None
         if before != BEFORE_ALL:
-            first = (before - offset - reach) // slide + 1
-            if last < first:
+            if last_ended(self.window, before) >= last_ended(self.window, watermark):
                 return None
-            start = offset + first * slide
-        slots = self.log.between(start, offset + last * slide + reach)
+            start = first_open(self.window, before)
+        slots = self.log.between(start, ended_until(self.window, watermark))
         if len(slots) == 0:
             return None
         key, t = self.log.key[slots], self.log.t[slots]
@@ -139,9 +135,7 @@ class ByTime(Finder):
         return self.extents(key[heads][found.key], found.seq, found.lo, found.hi, slots)
 
     def needed(self) -> Array:
-        offset, slide = self.window.offset.value, self.window.slide.value
-        last_end = offset + (self.log.t - offset) // slide * slide + self.window.range.value
-        needed: Array = last_end > self._before
+        needed: Array = last_end(self.window, self.log.t) > self._before
         return needed
 
     def moved(self, needed: Array, places: Array) -> None:

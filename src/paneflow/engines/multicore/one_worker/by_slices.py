@@ -35,6 +35,7 @@ from paneflow.engines.multicore.ticks import BEFORE_ALL
 from paneflow.planning.merge_choice import StreamMerge, choose_merges, choose_stream_merge
 from paneflow.slicing.arranged import Arranged
 from paneflow.slicing.bounds.by_time import sliding
+from paneflow.slicing.ends import first_open, last_ended
 from paneflow.slicing.events import Events as Ordered, Part
 from paneflow.slicing.ordering import places_by_code
 from paneflow.windows import Sliding
@@ -128,7 +129,7 @@ class BySlices:
         rows = []
         anew = []
         for each in self._windows:
-            if each.last(before) < each.last(watermark):
+            if last_ended(each.window, before) < last_ended(each.window, watermark):
                 if each.keeps(before, watermark):
                     rows += self._from_kept(each, before, watermark, arrived)
                 else:
@@ -204,7 +205,7 @@ class BySlices:
         """The same of several labels, from slices alone."""
         first = BEFORE_ALL
         if before != BEFORE_ALL:
-            first = min(each.first_start(before) for each in windows)
+            first = min(first_open(each.window, before) for each in windows)
         held = self._slices.since(first)
         if held is None:
             return []
@@ -257,7 +258,7 @@ class BySlices:
 
     def _forget(self, watermark: int) -> None:
         """Drop slices that no open window begins before."""
-        first = min(each.first_start(watermark) for each in self._windows)
+        first = min(first_open(each.window, watermark) for each in self._windows)
         self._slices.forget(first)
         while self._kept and self._kept[0].t.max() < first:
             self._kept = self._kept[1:]

@@ -14,8 +14,8 @@ from paneflow.aggregates.operator import Operator
 from paneflow.engines.multicore.one_worker.kept_windows import Closed, KeptWindows
 from paneflow.engines.multicore.one_worker.slice_runs import Block, SliceRuns, once, together
 from paneflow.engines.multicore.ticks import BEFORE_ALL
-from paneflow.merging.streaming import keyed_windows
 from paneflow.planning.merge_choice import ANEW, StreamMerge, choose_stream_merge
+from paneflow.slicing.ends import ended_until, first_open, last_ended
 from paneflow.windows import Sliding
 
 
@@ -32,9 +32,6 @@ class SlidingWindows:
         """Slices of stragglers, which windows before the next to close would have held."""
         self._late = 0
         """How often slices have come behind such a window."""
-        if asked not in ("auto", ANEW):
-            for operator in lowering.operators:
-                keyed_windows(asked, operator, 1)  # a law that is broken is said at once
 
     def merge_of(self, operator: Operator | None) -> StreamMerge:
         """By what the partials of an operator are merged, and why; None for counts of events."""
@@ -46,20 +43,12 @@ class SlidingWindows:
         other.drop()
         return other
 
-    def last(self, watermark: int) -> int:
-        """The number of the last window that ends by a watermark."""
-        window = self.window
-        return (watermark - window.offset.value - window.range.value) // window.slide.value
-
-    def first_start(self, watermark: int) -> int:
-        """When the first window begins that ends after a watermark."""
-        return self.window.offset.value + (self.last(watermark) + 1) * self.window.slide.value
-
     def keeps(self, before: int, watermark: int) -> bool:
         """Whether the windows between two watermarks are made of those that are kept merged."""
-        if before == BEFORE_ALL or self.window.overlap <= self.last(watermark) - self.last(before):
+        if before == BEFORE_ALL:
             return False
-        return self.merge_of(None).name != ANEW
+        closing = last_ended(self.window, watermark) - last_ended(self.window, before)
+        return closing < self.window.overlap and self.merge_of(None).name != ANEW
 
     def drop(self) -> None:
         """Keep nothing merged."""
@@ -68,8 +57,10 @@ class SlidingWindows:
 
     def take_behind(self, block: Block, before: int, replaced: bool) -> None:
         """Stragglers have made slices; if `replaced`, these stand for the ones that were there."""
-        late = block.at(block.start < self._entered(before))
-        if before == BEFORE_ALL or len(late) == 0:
+        if before == BEFORE_ALL:
+            return
+        late = block.at(block.start < ended_until(self.window, before))
+        if len(late) == 0:
             return
         if replaced or self._kept is None or not self._kept.takes_late:
             self._late += not replaced
@@ -79,14 +70,14 @@ class SlidingWindows:
 
     def slide(self, slices: SliceRuns, before: int, watermark: int) -> Closed:
         """Close the windows that end after one watermark and by another."""
-        first, last = self.last(before) + 1, self.last(watermark)
-        begin = self._entered(before)
+        first, last = last_ended(self.window, before) + 1, last_ended(self.window, watermark)
+        begin = ended_until(self.window, before)
         if self._kept is None:
-            begin = self.first_start(before)
+            begin = first_open(self.window, before)
             names = {op: self.merge_of(op).name for op in self._lowering.operators}
             self._kept = KeptWindows(self.window, names, self._lowering)
-        end = self._entered(watermark)
-        parts = [block.at(block.start >= self.first_start(before)) for block in self._behind]
+        end = ended_until(self.window, watermark)
+        parts = [block.at(block.start >= first_open(self.window, before)) for block in self._behind]
         self._behind = []
         held = slices.since(begin)
         if held is not None:
@@ -98,8 +89,3 @@ class SlidingWindows:
         except BaseException:
             self.drop()
             raise
-
-    def _entered(self, watermark: int) -> int:
-        """Slices before this time were in a window that has closed by a watermark."""
-        window = self.window
-        return window.offset.value + self.last(watermark) * window.slide.value + window.range.value
