@@ -152,7 +152,17 @@ def streams() -> Iterator[tuple[str, Callable[..., Any], dict[str, Any]]]:
             return list(stream.results())
 
     right = {"workers": 1, "strategy": "auto", "sources": 1, "max_rows": 100, "emit": "final"}
-    yield "Query.open", opened, right | {"late": False, "idle": None, "max_ahead": None}
+    yield (
+        "Query.open",
+        opened,
+        right
+        | {
+            "merge": "auto",
+            "late": False,
+            "idle": None,
+            "max_ahead": None,
+        },
+    )
 
     def pushed(first: Any, batch: Any, source: Any, wait: Any, ended: Any) -> list[Any]:
         with QUERY.open(sources=2, late=True) as stream:

@@ -697,6 +697,13 @@ INTAKE = _breaks(
         "tests/multicore/test_stream_lifecycle.py tests/multicore/test_stream_results.py",
     ),
     (
+        "intake: a source that speaks again is not waited for",
+        "intake/front.py",
+        "self._frontiers[arrival.source] = self._asleep.pop(arrival.source)",
+        "self._asleep.pop(arrival.source)",
+        "tests/multicore/test_idle_streams.py tests/multicore/test_stragglers.py -k silent",
+    ),
+    (
         "intake: sources of one time in the order they came",
         "intake/held_events.py",
         "order = stable_order([run.t, run.source] if len(run.source) else [run.t], len(run))",
@@ -784,6 +791,27 @@ PUMP = _breaks(
         "self._heard[source] = NOT_AWAITED\n\n    def end",
         "pass\n\n    def end",
         "tests/multicore/test_idle_streams.py",
+    ),
+    (
+        "pump: rows of all open windows are early, changed or not",
+        "pump/early_rows.py",
+        "hit = np.zeros(len(rows), np.bool_)",
+        "return rows",
+        "tests/multicore/test_early_rows.py",
+    ),
+    (
+        "one worker: early rows close sessions",
+        "one_worker/single.py",
+        "changed.undo()",
+        "pass",
+        "tests/multicore/test_early_rows.py",
+    ),
+    (
+        "closing: what was seen is forgotten when events get new places",
+        "closing/finders.py",
+        "self._seen = self._settled = int(",
+        "self._seen = int(",
+        "tests/multicore/test_early_rows.py",
     ),
     (
         "completeness: rows at the watermark are held back",
