@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 import paneflow as pf
 from examples.threshold_window import Threshold
 from paneflow import aggregates as A, windows as W
+from paneflow.engines.multicore.pump.pump import Pump
 from paneflow.engines.multicore.pump.silence import Silence
 from paneflow.engines.multicore.stream import Stream
 from tests.multicore.hand_clock import HandClock, hand_clock
@@ -55,8 +57,12 @@ def test_a_silent_stream_closes_its_windows_and_goes_on(clock: HandClock, worker
         clock.pass_by(5)
         assert next_sums(stream, 2) == [4, 12]
         stream.push(events(13, 20))
-        stream.finish()
+        clock.pass_by(5)
         assert next_sums(stream, 1) == [20]
+        stream.push(events(31))
+        clock.pass_by(5)
+        assert next_sums(stream, 1) == [31]
+        stream.finish()
         assert next(stream.late())["t"].to_pylist() == [13]
 
 
@@ -119,15 +125,39 @@ def test_without_idle_the_clock_says_nothing(clock: HandClock) -> None:
         assert next_sums(stream, 1) == [3]
 
 
-def test_a_push_that_waits_for_room_is_not_silence(clock: HandClock) -> None:
-    silence = Silence(2, 5_000_000)
-    clock.pass_by(3)
+def test_no_source_falls_silent_while_a_push_waits_for_room(clock: HandClock) -> None:
+    silence = Silence(3, 5_000_000)
+    clock.pass_by(5)
+    assert silence.fallen() == [0, 1, 2]
+    silence.know([2])
+    silence.hear(0)
     silence.hear(1)
-    silence.excuse(0)
-    clock.pass_by(4)
-    assert silence.fallen() == []
-    clock.pass_by(1)
-    assert silence.fallen() == [1]
+    silence.end(1)
+    silence.pause()
+    clock.pass_by(100)
+    assert (silence.fallen(), silence.due_in) == ([], math.inf)
+    silence.resume()
+    assert (silence.fallen(), silence.due_in) == ([], 5)
+    clock.pass_by(5)
+    assert silence.fallen() == [0]
+
+
+def test_the_time_that_a_stream_takes_to_begin_is_no_silence(
+    clock: HandClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin = Pump._begin
+
+    def slow(pump: Pump) -> None:
+        wait_until(lambda: len(pump._room_comes))  # the first push waits
+        clock.pass_by(60)
+        begin(pump)
+
+    monkeypatch.setattr(Pump, "_begin", slow)
+    with QUERY.open(sources=2, idle="5 s", late=True) as stream:
+        stream.push(events(30), source=0)
+        stream.push(events(1), source=1)
+        stream.finish()
+        assert next_sums(stream, 2) == [1, 30]
 
 
 def test_keys_of_custom_windows_hold_rows_back_however_silent_the_stream_is(

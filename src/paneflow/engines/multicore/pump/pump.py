@@ -88,8 +88,6 @@ class Pump:
                         here = self._take_in(source, admitted, arrived)
                         break
                     waiter = self._room_comes.enrol()
-                    if self._silence is not None:
-                        self._silence.excuse(source)
                 self._wait_for_room(waiter, arrived)
             if here:
                 self._work_here()
@@ -117,8 +115,8 @@ class Pump:
         self._waiting += rows
         self._timeless += timeless
         self._ahead += ahead
-        if self._silence is not None:
-            self._silence.hear(source)
+        if self._silence is not None and self._silence.hear(source):
+            self._work_comes.notify()  # it may sleep without end
         if self._can_work_here(arrived, due):
             return True
         # A wake-up costs more than a small push, so the stream thread says when it wants one.
@@ -210,7 +208,10 @@ class Pump:
         return bool(self._waiting + admitted.batch.num_rows <= tuning.most_waiting)
 
     def _wait_for_room(self, waiter: threading.Lock, since: float) -> None:
-        self._room_comes.sleep(waiter, tuning.stuck_look)
+        if self._silence is None:
+            self._room_comes.sleep(waiter, tuning.stuck_look)
+        else:
+            self._sleep_while_none_is_silent(self._silence, waiter)
         if time.perf_counter() - since < tuning.patience:
             return
         for box, what, call in (
@@ -223,6 +224,19 @@ class Pump:
                     f"pushing would wait forever: call {call} between pushes, or read them in "
                     f"another thread"
                 )
+
+    def _sleep_while_none_is_silent(self, silence: Silence, waiter: threading.Lock) -> None:
+        paused = False
+        try:
+            with put_off, self._lock:
+                silence.pause()
+                paused = True
+            self._room_comes.sleep(waiter, tuning.stuck_look)
+        finally:
+            if paused:
+                with put_off, self._lock:
+                    silence.resume()
+                    self._work_comes.notify()
 
     # For reading threads.
 

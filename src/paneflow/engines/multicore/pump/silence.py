@@ -1,6 +1,7 @@
 """Which sources have fallen silent: nothing was pushed to them for as long as `idle` says.
 
-A source whose push waits for room is not silent, nor is one that has ended.
+While a push waits for room, no source falls silent: the stream is behind, and the waiting thread
+may be the one that pushes to the others as well. A source that has ended is not silent either.
 """
 
 from __future__ import annotations
@@ -23,16 +24,26 @@ class Silence:
         self._soonest = float(self._heard[0]) + self._idle
         """No source falls silent before this."""
         self._ended: set[int] = set()
+        self._pauses = 0
 
-    def hear(self, source: int) -> None:
-        """Note that something was pushed."""
-        if source not in self._ended:
-            self._heard[source] = heard = wall_clock.clock.now()
-            self._soonest = min(self._soonest, heard + self._idle)
+    def hear(self, source: int) -> bool:
+        """Note that something was pushed; whether none could fall silent before."""
+        if source in self._ended:
+            return False
+        self._heard[source] = heard = wall_clock.clock.now()
+        before, self._soonest = self._soonest, min(self._soonest, heard + self._idle)
+        return before == NOT_AWAITED
 
-    def excuse(self, source: int) -> None:
-        """Note that a push waits for room: it is not the source that is slow."""
-        self._heard[source] = NOT_AWAITED
+    def pause(self) -> None:
+        """Note that a push begins to wait for room."""
+        self._pauses += 1
+
+    def resume(self) -> None:
+        """Note that a push waits no longer; the wait counts as no source's silence."""
+        self._pauses -= 1
+        if self._pauses == 0:
+            self._heard[self._heard < NOT_AWAITED] = wall_clock.clock.now()
+            self._soonest = float(self._heard.min()) + self._idle
 
     def end(self, source: int) -> None:
         """Note that a source has ended."""
@@ -42,7 +53,7 @@ class Silence:
     def fallen(self) -> list[int]:
         """The sources that have fallen silent and are not known to be."""
         now = wall_clock.clock.now()
-        if now < self._soonest:
+        if self._pauses or now < self._soonest:
             return []
         return [int(source) for source in np.flatnonzero(self._heard + self._idle <= now)]
 
@@ -54,4 +65,6 @@ class Silence:
     @property
     def due_in(self) -> float:
         """Seconds until a source may fall silent; infinite if none can."""
+        if self._pauses:
+            return NOT_AWAITED
         return max(self._soonest - wall_clock.clock.now(), 0.0)
