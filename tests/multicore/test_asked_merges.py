@@ -13,9 +13,9 @@ from paneflow import aggregates as A, windows as W
 from paneflow.engines.multicore.choosing import BY_NAME
 from paneflow.engines.multicore.stream import Stream
 from paneflow.planning.merge_choice import AVAILABLE
+from tests.bad_input.refusing import refused
 from tests.multicore.straggler_model import Case, Model, draw, pushes, sessions, time_windows
 from tests.properties.compare import assert_same_rows
-from tests.test_bad_input import refused
 
 EXACT: dict[str, A.Aggregate] = {"n": A.count(), "sum": A.sum("v"), "exact": A.count("x")}
 SELECTING = {"most": A.max("x"), "least": A.min("v")}

@@ -15,11 +15,11 @@ from paneflow import aggregates as A, windows as W
 from paneflow.engines.live.stream_options import StreamOptions
 from paneflow.engines.multicore.choosing import BY_NAME
 from paneflow.engines.multicore.stream import Stream
+from tests.bad_input.refusing import refused
 from tests.multicore.hand_clock import hand_clock
 from tests.multicore.straggler_model import SCHEMA, Case, Model, pushes, with_pauses
 from tests.multicore.test_stragglers import drawn, little_room
 from tests.properties.compare import assert_same_rows
-from tests.test_bad_input import refused
 from tests.waiting import PATIENCE
 
 QUERY = pf.Query(W.sliding(10, 5), {"sum": A.sum("v")}, "k", "t", lateness=5)

@@ -16,8 +16,8 @@ from paneflow import aggregates as A, windows as W
 from paneflow.engines.multicore.pump.pump import Pump
 from paneflow.engines.multicore.pump.silence import Silence
 from paneflow.engines.multicore.stream import Stream
+from tests.bad_input.refusing import refused
 from tests.multicore.hand_clock import HandClock, hand_clock
-from tests.test_bad_input import refused
 from tests.waiting import PATIENCE, comes_to_rest, wait_until
 
 QUERY = pf.Query(W.tumbling(10), {"sum": A.sum("v")}, time="t", lateness=5)

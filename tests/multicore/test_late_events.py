@@ -14,7 +14,7 @@ import pytest
 import paneflow as pf
 from paneflow import aggregates as A, windows as W
 from paneflow.engines.multicore.tuning import tuning
-from tests.test_bad_input import refused
+from tests.bad_input.refusing import refused
 from tests.waiting import PATIENCE, wait_until
 
 QUERY = pf.Query(W.tumbling(10), {"sum": A.sum("v")}, time="t")

@@ -16,8 +16,8 @@ from paneflow import aggregates as A, windows as W
 from paneflow.engines.live.stream_options import StreamOptions
 from paneflow.engines.spark.shard_state import META, ShardProcessor
 from paneflow.engines.spark.versions import VERSION
+from tests.bad_input.refusing import refused
 from tests.spark.support import frame_of, read_files, write_files
-from tests.test_bad_input import refused
 
 COUNT = {"n": A.count()}
 EVENTS = pa.table(

@@ -16,6 +16,7 @@ import paneflow as pf
 from examples.threshold_window import Threshold
 from paneflow import aggregates as A, windows as W
 from paneflow.spark import progress, split
+from tests.bad_input.refusing import refused
 from tests.spark.support import assert_same_set, plain, read_files, write_files
 from tests.spark.test_streaming import (
     AGGREGATED,
@@ -26,7 +27,6 @@ from tests.spark.test_streaming import (
     events,
     passed,
 )
-from tests.test_bad_input import refused
 
 PATIENCE = 600.0
 MIXED = {"w": W.tumbling("10 s"), "rest": W.session("3 s")}
