@@ -65,6 +65,11 @@ class Tuning:
     """Seconds of work on a message, up to which the thread that brings it does the work.
 
     Waking a thread takes some tens of microseconds for each PU that a message passes."""
+    timed_one_in: int = 7
+    """Of so many short steps one is timed.
+
+    Reading a thread's clock takes about a microsecond, and a short message takes eight steps with
+    four PUs: timing all of them would cost it 16 microseconds, out of a few hundred."""
     spins: int = 2000
     """Looks at a bell before a thread sleeps, some microseconds: most messages come in a row."""
     short_loop: int = 2**14

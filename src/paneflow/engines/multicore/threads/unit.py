@@ -143,6 +143,7 @@ class Unit(ABC):
         """How many must have been processed before the feeding thread wants to be woken."""
         self.spent = 0.0
         """Seconds of work on a recent message."""
+        self._untimed = 0
         self._pauses = pauses
         self._turn = threading.Lock()
         self.thread = threading.Thread(
@@ -224,10 +225,14 @@ class Unit(ABC):
             return False
         try:
             self.pause()
-            before = time.thread_time()
+            timed = self._untimed == 0
+            before = time.thread_time() if timed else 0.0
             found = self.step()
             if found:
-                self.spent += (time.thread_time() - before - self.spent) / 4
+                if timed:
+                    self.spent += (time.thread_time() - before - self.spent) / 4
+                timed_one_in = tuning.timed_one_in if self.crew.lends else 1
+                self._untimed = (self._untimed + 1) % timed_one_in
             return found
         except BaseException as error:
             # An error of the PU itself, not of what a message asks: its state cannot be trusted.
