@@ -250,6 +250,16 @@ def test_columnar_equals_recalculating_at_full_size(subject: Subject, name: str)
 
 
 @matrix("max", "sum")
+def test_windows_one_slice_apart_of_which_some_are_longer(subject: Subject, name: str) -> None:
+    """The first and the last are equally long, as all would be if no slice were absent."""
+    case = cases()[name]
+    operator = replace(case.operator, compiled=False)
+    lo, hi = np.array([0, 1, 2, 3]), np.array([2, 5, 5, 5])
+    merged = subject.merger(operator, case.partials).merge(lo, hi)
+    assert_same(case, merged, Recalculate(operator, case.partials).merge(lo, hi))
+
+
+@matrix("max", "sum")
 def test_merging_nothing(subject: Subject, name: str) -> None:
     """No windows, and windows without slices."""
     case = cases()[name]
