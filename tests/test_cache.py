@@ -592,6 +592,21 @@ def test_a_query_that_was_warmed_up_compiles_nothing(
     assert compilations(monkeypatch, lambda: query.over(shuffled)) == 0
 
 
+def test_warming_up_answers_tables_of_every_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels that all tests share are compiled before; so it is asked what would compile them."""
+    looks = set()
+
+    def look(query: pf.Query, table: pa.Table, *, merge: str) -> None:
+        in_order = bool((np.diff(table["t"].to_numpy()) >= 0).all())
+        looks.add((len(table["k"].unique()) > 1, in_order, merge))
+
+    monkeypatch.setattr(pf.Query, "over", look)
+    pf.warm_up(pf.Query(W.sliding(4, 2), {"peak": A.max("v")}, key="k", time="t"))
+    merges = ("auto", "sba", "flat_fat")
+    kinds = ((False, True), (True, True), (True, False))
+    assert looks == {(*kind, merge) for kind in kinds for merge in merges}
+
+
 WARMED = """
 import json, sys
 import numpy as np

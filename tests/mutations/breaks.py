@@ -485,7 +485,7 @@ ASKING = _breaks(
         "warming.py",
         "LOOKS = ((1, True), (3, True), (3, False))",
         "LOOKS = ((1, True), (3, True))",
-        "tests/test_cache.py -k warmed",
+        "tests/test_cache.py -k warming_up",
     ),
     (
         "display: HTML is not escaped",
