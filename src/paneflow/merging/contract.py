@@ -209,6 +209,8 @@ class FifoMerger:
     """The columnar face of a FIFO algorithm: its three functions in one compiled loop."""
 
     algorithm: ClassVar[Algorithm]
+    window: ClassVar[type[Fifo]] = Fifo
+    """The streaming window that the loop moves."""
 
     @classmethod
     def check(cls, operator: Operator) -> None:
@@ -224,7 +226,7 @@ class FifoMerger:
     def merge(self, lo: Array, hi: Array) -> Partials:
         merged = self._operator.empty(len(lo))
         longest = int((hi - lo).max()) if len(lo) else 1
-        window = Fifo(self.algorithm, self._operator, longest)
+        window = self.window(self.algorithm, self._operator, longest)
         self._kernel(lo, hi, *window.state, *self._partials, *merged)
         return merged
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from paneflow.aggregates.kernels import Shape
-from paneflow.aggregates.operator import Array, Operator, Partials
+from paneflow.aggregates.operator import Array, Operator
 from paneflow.merging.contract import BACK, FRONT, Algorithm, Fifo, FifoMerger
 
 
@@ -77,11 +77,4 @@ class LinkedMerger(FifoMerger):
     """The columnar face of an algorithm with links."""
 
     algorithm: ClassVar[Linked]
-
-    def merge(self, lo: Array, hi: Array) -> Partials:
-        """The partials lo <= i < hi of each window, combined in order."""
-        merged = self._operator.empty(len(lo))
-        longest = int((hi - lo).max()) if len(lo) else 1
-        window = LinkedFifo(self.algorithm, self._operator, longest)
-        self._kernel(lo, hi, *window.state, *self._partials, *merged)
-        return merged
+    window: ClassVar[type[Fifo]] = LinkedFifo

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from paneflow.aggregates.operator import Array
-from paneflow.compiling import compiled
+from paneflow.compiling import compiled, helper
 
 
 def quantiles(ranks: Array, counts: Array, lo: Array, hi: Array, values: Array, qs: Array) -> Array:
@@ -42,7 +42,7 @@ def tops(ranks: Array, counts: Array, lo: Array, hi: Array, distinct: int, k: in
     return out
 
 
-@compiled
+@helper
 def _power(distinct):  # type: ignore[no-untyped-def]
     size = 1
     while size < distinct:
@@ -50,7 +50,7 @@ def _power(distinct):  # type: ignore[no-untyped-def]
     return size
 
 
-@compiled
+@helper
 def _add(tree, rank, count):  # type: ignore[no-untyped-def]
     # A Fenwick tree: tree[i] counts the ranks of a block that ends at i.
     i = rank + 1
@@ -59,7 +59,7 @@ def _add(tree, rank, count):  # type: ignore[no-untyped-def]
         i += i & -i
 
 
-@compiled
+@helper
 def _at(tree, position):  # type: ignore[no-untyped-def]
     """The rank at a position of the sorted multiset."""
     step = len(tree) - 1
@@ -72,6 +72,19 @@ def _at(tree, position):  # type: ignore[no-untyped-def]
     return found
 
 
+@helper
+def _slide(tree, ranks, counts, start, end, lo, hi):  # type: ignore[no-untyped-def]
+    """Move a window from start:end to lo:hi; how many more values it then holds."""
+    more = 0
+    for i in range(start, min(end, lo)):
+        _add(tree, ranks[i], -counts[i])
+        more -= counts[i]
+    for i in range(max(end, lo), hi):
+        _add(tree, ranks[i], counts[i])
+        more += counts[i]
+    return more
+
+
 @compiled
 def _quantiles(ranks, counts, lo, hi, values, qs, out):  # type: ignore[no-untyped-def]
     tree = np.zeros(_power(len(values)) + 1, np.int64)
@@ -79,13 +92,8 @@ def _quantiles(ranks, counts, lo, hi, values, qs, out):  # type: ignore[no-untyp
     end = 0
     size = 0
     for w in range(len(lo)):
-        for i in range(start, min(end, lo[w])):
-            _add(tree, ranks[i], -counts[i])
-            size -= counts[i]
+        size += _slide(tree, ranks, counts, start, end, lo[w], hi[w])
         start = lo[w]
-        for i in range(max(end, start), hi[w]):
-            _add(tree, ranks[i], counts[i])
-            size += counts[i]
         end = max(end, hi[w])
         if size == 0:
             continue
@@ -101,7 +109,7 @@ def _quantiles(ranks, counts, lo, hi, values, qs, out):  # type: ignore[no-untyp
                 out[w, k] = low
 
 
-@compiled
+@helper
 def _change(tree, rank, count):  # type: ignore[no-untyped-def]
     # A tournament: every inner node holds the greater count of its two halves.
     i = rank + len(tree) // 2
@@ -158,13 +166,8 @@ def _tops(ranks, counts, lo, hi, distinct, out):  # type: ignore[no-untyped-def]
     end = 0
     size = 0
     for w in range(len(lo)):
-        for i in range(start, min(end, lo[w])):
-            _add(tree, ranks[i], -counts[i])
-            size -= counts[i]
+        size += _slide(tree, ranks, counts, start, end, lo[w], hi[w])
         start = lo[w]
-        for i in range(max(end, start), hi[w]):
-            _add(tree, ranks[i], counts[i])
-            size += counts[i]
         end = max(end, hi[w])
         for k in range(min(size, out.shape[1])):
             out[w, k] = _at(tree, size - 1 - k)

@@ -1,10 +1,10 @@
 """Subtract-on-evict: a running merge, from which what leaves is taken out again.
 
-Hirzel, Schneider, Tangwongsan, "Sliding-Window Aggregation Algorithms: Tutorial", DEBS 2017 (as
-cited in section 1 of source document 001). One combine for what enters, one inversion for what
-leaves, whatever the range. It needs a combine that can be undone (a sum, not a maximum), and
-undone exactly: over floats every step leaves a rounding error behind, and over months the answer
-drifts away from the sum of what is inside. Floats are therefore refused.
+Hirzel, Schneider, Tangwongsan, "Sliding-Window Aggregation Algorithms: Tutorial", DEBS 2017. One
+combine for what enters, one inversion for what leaves, whatever the range. It needs a combine that
+can be undone (a sum, not a maximum), and undone exactly: over floats every step leaves a rounding
+error behind, and over months the answer drifts away from the sum of what is inside. Floats are
+therefore refused.
 """
 
 from __future__ import annotations
