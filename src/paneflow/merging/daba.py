@@ -112,7 +112,7 @@ class Daba(FifoMerger):
 
 
 def lite_text(shape: Shape, state: str) -> str:
-    """Ring a: merges, or partials where nobody asks for merges; cells b: the back, and R to B."""
+    """Ring a: merges, or partials where merges are not needed; cells b: the back, and R to B."""
     return f"""
         @helper
         def step({state}):

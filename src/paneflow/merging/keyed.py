@@ -2,8 +2,7 @@
 
 A stream keeps one window for each key, and a push slides all of them. What an algorithm needs for
 one window (`contract.py`) is here kept for many: counters and cells in a row for each, rings in
-regions of one pool. Windows are told apart by slots; whoever holds the keys says which slot is
-whose.
+regions of one pool. Windows are told apart by slots; the caller decides which key has which slot.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ when it starts the next. The second thread makes that for the head of the chunk,
 for its tail, one eighth, so that the second thread has time to finish.
 
 Hand-over is by counters (`atomics.py`): the caller publishes how many partials it has inserted,
-the second thread how many chunks it has finished. Nobody takes a lock.
+the second thread how many chunks it has finished. There is no lock.
 """
 
 from __future__ import annotations
@@ -293,9 +293,9 @@ class Pba(Fifo):
 def pays(operator: Operator, size: int) -> bool:
     """Whether a second thread is worth it, by what was measured (docs/merging.md).
 
-    There must be a second core, chunks must be long enough to be handed over, and a combine dear
-    enough to be worth sharing. Where every combine makes an array, threads get in each other's
-    way, however dear it is.
+    There must be a second core, chunks must be long enough to be handed over, and a combine
+    expensive enough to be worth sharing. If every combine allocates an array, two threads slow
+    each other down, however expensive it is.
 
     Two threads group combines in another way. Where that shows in the last bits, neither the
     machine nor a stopwatch may decide, and one thread does it.

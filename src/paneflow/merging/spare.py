@@ -1,8 +1,8 @@
-"""Memory for large results, used again once nobody holds it any more.
+"""Memory for large results, reused once the results are gone.
 
 Memory that is new from the system is cleared when it is first written, which takes half as long
-as a merge at memory speed itself. The C library keeps what is given back for the next who asks,
-but not if it is large; so one large block is kept here.
+as a merge at memory speed itself. The C library reuses freed memory, but not large blocks; so one
+large block is kept here.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ front runs out, the back is turned over, which merges every partial once more: a
 costs as much as the window is long, the spike in this algorithm's latency.
 
 Two-Stacks keeps a partial and a merge for every entry. Lite keeps one of the two: behind the
-boundary nobody asks for the merges, before it nobody asks for the partials.
+boundary the merges are not needed, before it the partials are not.
 """
 
 from __future__ import annotations

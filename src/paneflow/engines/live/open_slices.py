@@ -2,7 +2,7 @@
 
 `Live` is the whole memory of a stream of time windows and sessions. It takes slices as they come
 and a watermark, gives the rows of the windows that have closed, and drops slices that no open
-window needs. Whoever holds it keeps it in what way suits: a Spark state store, a file.
+window needs. Where they are stored is up to the caller: a Spark state store, a file.
 """
 
 from __future__ import annotations

@@ -40,8 +40,8 @@ class Block:
     """Windows of one store: columns that place them, and their results.
 
     Columns are `key` and `seq`, and `label`, `start` and `end` unless there is only one window,
-    whose extent follows from its number. Whoever makes rows of a block takes its columns out, so
-    that no column is held longer than needed.
+    whose extent follows from its number. The code that makes rows takes the columns out of a
+    block, so that no column is held longer than needed.
     """
 
     columns: dict[str, Array]

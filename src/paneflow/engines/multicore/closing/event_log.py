@@ -4,8 +4,9 @@ An event has a number, its slot. Slots grow with time, so the events of a span o
 by side; only stragglers, which come behind the watermark, stand elsewhere, and in no chain. Events
 are kept as they came, in batches that are joined while they are short.
 
-When more than half of the slots may be in vain, those that no window needs are taken out and the
-others get new numbers. That costs by what is held, but as seldom as it is held twice.
+When more than half of the slots may be unused, those that no window needs are removed and the
+others are renumbered. That takes time in proportion to what is held, but it happens only after as
+many events again have come.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ NOTHING = -1
 
 
 class Slots(Protocol):
-    """Somebody who keeps slots."""
+    """Something that refers to slots."""
 
     def needed(self) -> Array:
         """Which of all slots a later window may need."""
@@ -126,7 +127,7 @@ class EventLog:
         return self._pieces.gather(slots)
 
     def settle(self, users: Sequence[Slots]) -> None:
-        """What was added stays; what nobody needs is dropped, when there is much of it."""
+        """What was added stays; what no window needs is dropped, if there is much of it."""
         self._last.settle()
         self._pieces.join(tuning.joined_events)
         if self.end > 2 * self._live + tuning.spare_slots:

@@ -1,7 +1,7 @@
 """Finders: for one window of the query, which of its windows have closed.
 
 A finder is shown events as they come and watermarks as they move, and gives each window once, when
-it is final, as the slots of its events. Whoever computes the window reads them from the log.
+it is final, as the slots of its events. The code that computes the window reads them from the log.
 """
 
 from __future__ import annotations

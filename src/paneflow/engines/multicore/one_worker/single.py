@@ -1,6 +1,6 @@
 """One worker: slices and windows are made by the very thread that puts events in order.
 
-There is nobody to hand over to, so nothing is handed over. Time windows of aggregates with
+Nothing is handed over to another thread. Time windows of aggregates with
 partials of fixed size go by slices, sessions of them by cells, and all else by events.
 """
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class OpenStream:
     """The open windows of a query: events and watermarks in, windows that are final out.
 
-    It has no thread. Whoever works on a share of the windows by itself has one of these.
+    It has no thread. Each worker that answers a share of the windows alone has one of these.
     """
 
     def __init__(self, query: Query, kinds: Kinds, merge: str = "auto") -> None:
@@ -208,7 +208,7 @@ class Single(Strategy):
 
     @contextlib.contextmanager
     def _attempt(self, watermark: int = BEFORE_ALL) -> Iterator[None]:
-        """On a failure, give out what was final before, and say who failed with what."""
+        """On a failure, give out what was final before, and say what failed, and how."""
         try:
             yield
         except Exception as error:
