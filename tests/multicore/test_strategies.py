@@ -14,6 +14,7 @@ from hypothesis import given, settings, strategies as st
 import paneflow as pf
 from paneflow import aggregates as A, windows as W
 from paneflow.engines.multicore.choosing import BY_NAME
+from tests.multicore.refusals import REASONS, served_aggregates, served_windows
 from tests.multicore.support import (
     TOPOLOGIES,
     Fed,
@@ -23,42 +24,13 @@ from tests.multicore.support import (
     run,
     soon,
 )
-from tests.properties.cases import AGGREGATES, WINDOWS, Case, affine, draw_case
+from tests.properties.cases import Case, affine, draw_case
 from tests.properties.compare import assert_same_rows
 
 EXHAUSTIVE = int(os.environ.get("PANEFLOW_RANDOM_TOPOLOGIES", "2000"))
 
-BY_NUMBER = ("tumbling", "sliding", "count")
-FIXED_SIZE = (
-    "count",
-    "sum",
-    "exact_sum",
-    "min",
-    "max",
-    "mean",
-    "var",
-    "std_pop",
-    "geometric_mean",
-    "product",
-    "first",
-    "last",
-    "arg_min",
-    "arg_max",
-    "bloom_filter",
-    "linear_regression",
-    "define_commutative",
-    "define_ordered",
-)
-ALL_AGGREGATES = tuple(AGGREGATES)
-SERVED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    **dict.fromkeys(TOPOLOGIES, (BY_NUMBER, FIXED_SIZE)),
-    "single": (tuple(WINDOWS), ALL_AGGREGATES),
-    "active": ((*BY_NUMBER, "punctuation"), ALL_AGGREGATES),
-    "agnostic": (tuple(w for w in WINDOWS if w != "threshold"), ALL_AGGREGATES),
-}
-"""The windows and aggregates that each strategy is asked for."""
-REASONS = ("does not commute", "reads text", "runs as plain Python over times")
-"""Why a topology may refuse even some of these: mixed with time windows, or over some columns."""
+SERVED = {name: (served_windows(name), served_aggregates(name, ("count",))) for name in BY_NAME}
+"""The windows and aggregates that each strategy is asked for; not all of them go together."""
 
 
 def draw_served(r: random.Random, name: str, aggregates: tuple[str, ...]) -> tuple[Case, Fed]:
@@ -91,13 +63,6 @@ def check(r: random.Random, name: str, aggregates: tuple[str, ...]) -> None:
 @given(r=st.randoms(use_true_random=False))
 def test_any_query_over_any_stream(name: str, r: random.Random) -> None:
     check(r, name, SERVED[name][1])
-
-
-@pytest.mark.parametrize(
-    ("name", "aggregate"), [(name, each) for name in BY_NAME for each in SERVED[name][1]]
-)
-def test_every_aggregate(name: str, aggregate: str) -> None:
-    check(random.Random(f"{name} {aggregate}"), name, (aggregate,))
 
 
 @pytest.mark.exhaustive

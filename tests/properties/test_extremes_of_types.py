@@ -111,7 +111,7 @@ def times(r: random.Random, n: int) -> list[int]:
 
 
 def draw(r: random.Random, window: str, names: list[str], type_: pa.DataType) -> Any:
-    n = r.choice([1, 2, 8, 25])
+    n = r.choice([2, 12, 25, 40])
     nulls = r.choice([0.0, 0.0, 0.3])
     growing = sorted(x for x in integers(r, type_, n) if x is not None)
     table = pa.table(
@@ -205,7 +205,7 @@ TEMPORAL = {
 def check_delta(seed: str, type_: pa.DataType) -> None:
     """A delta window over whole numbers or times, by bounds of any kind, complete or not."""
     r = random.Random(seed)
-    n = r.choice([1, 3, 12])
+    n = r.choice([1, 12, 30])
     stored = type_
     if pa.types.is_temporal(type_):
         stored = pa.int32() if type_.bit_width == 32 else pa.int64()
