@@ -99,10 +99,10 @@ WINDOWS = _breaks(
         "tests/windows/test_duration.py",
     ),
     (
-        "many rows: overlap off by one where the slide does not divide the range",
-        "many_rows.py",
-        "(window.range.value - 1) // window.slide.value + 1",
-        "window.range.value // window.slide.value",
+        "sliding: overlap off by one where the slide does not divide the range",
+        "sliding.py",
+        "return -(-self.range.value // self.slide.value)",
+        "return self.range.value // self.slide.value",
         "tests/windows/test_bounds.py -k overlap",
     ),
     (
@@ -894,8 +894,8 @@ STRATEGIES = _breaks(
     (
         "closing: events are forgotten that a time window needs",
         "closing/finders.py",
-        "needed: Array = last_end > self._before",
-        "needed: Array = last_end > self._before + 1",
+        "last_end(self.window, self.log.t) > self._before",
+        "last_end(self.window, self.log.t) > self._before + 1",
         "tests/multicore/test_closing.py",
     ),
     (

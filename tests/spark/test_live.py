@@ -265,6 +265,16 @@ def test_what_lies_between_two_windows_is_not_late_for_them() -> None:
     assert [event["t"] for event in stream.late] == [25]
 
 
+def test_an_event_that_no_window_would_ever_hold_is_not_late() -> None:
+    query = pf.Query(W.sliding(2, 10), TOTALS, time="t")
+    early = pa.table({"t": [0, 50], "v": [1, 2]})
+    stream = Stream(query, early.schema, whole=True)
+    stream.take(early)
+    stream.take(pa.table({"t": [25, 21], "v": [7, 8]}))
+    assert [event["t"] for event in stream.late] == [21]
+    assert stream.missed == 1
+
+
 # The end of an idle stream.
 
 
