@@ -230,7 +230,8 @@ def test_what_a_stream_refuses_does_not_depend_on_how_events_were_cut() -> None:
                         stream.push(table.slice(start, size))
                     stream.finish()
                     found.add(sum(len(rows) for rows in stream.results()))
-                except pf.UnsupportedError:
+                except pf.UnsupportedError as error:
+                    assert f"max_rows={limit}" in str(error).replace(",", "")
                     found.add(-1)
         assert len(found) == 1
         refused += -1 in found

@@ -15,6 +15,7 @@ import pytest
 import paneflow as pf
 from paneflow import aggregates as A, windows as W
 from paneflow.engines.multicore.choosing import BY_NAME
+from paneflow.engines.multicore.pump.outbox import Outbox
 from paneflow.engines.multicore.threads.interrupts import Waiters, put_off
 from tests.waiting import PATIENCE
 
@@ -132,21 +133,22 @@ def test_a_waiter_whose_time_is_up_waits_no_longer() -> None:
     waiters.sleep(waiter)  # it has been woken before
 
 
-def test_rows_that_a_reader_was_about_to_get_are_given_again(raised: None) -> None:
+def test_rows_that_a_reader_was_about_to_get_are_given_again(
+    raised: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = Outbox.read
+
+    def interrupted(box: Outbox, wait: float, into: list[pa.Table]) -> None:
+        read(box, wait, into)
+        interrupt()
+
     with QUERY.open() as stream:
         stream.push(pa.table({"t": range(100), "v": [1] * 100}))
         stream.finish()
-        assert stream._core is not None
-        read = stream._core.results.read
-
-        def interrupted(wait: float, into: list[pa.Table]) -> None:
-            read(wait, into)
-            interrupt()
-
-        stream._core.results.read = interrupted  # type: ignore[method-assign]
-        with pytest.raises(KeyboardInterrupt):
-            list(stream.results())
-        stream._core.results.read = read  # type: ignore[method-assign]
+        with monkeypatch.context() as patch:
+            patch.setattr(Outbox, "read", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                list(stream.results())
         assert pa.concat_tables(stream.results())["sum"].to_pylist() == [10] * 10
         assert list(stream.results()) == []
 

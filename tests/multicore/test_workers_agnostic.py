@@ -20,6 +20,7 @@ from paneflow.engines.multicore.contract import Batch
 from paneflow.engines.multicore.stream import Stream
 from paneflow.engines.multicore.tuning import tuning
 from paneflow.engines.multicore.workers.agnostic import Agnostic
+from tests.multicore.support import Fed
 from tests.waiting import wait_until
 
 
@@ -94,23 +95,19 @@ def test_events_of_closed_windows_are_given_up_before_the_next_push(window: W.Wi
 )
 def test_the_buffer_does_not_grow_with_the_stream(window: W.Window) -> None:
     query = pf.Query(window, {"n": A.count()}, time="t")
+    fed = Fed(query, pa.table({"t": 2 * np.arange(400_000)}))
+    strategy = Agnostic(fed.query, fed.kinds, 2)
     seen: list[int] = []
-    with query.open(workers=2, strategy="agnostic") as stream:
-
-        def look() -> None:
-            list(stream.results())
-            assert stream._core is not None
-            strategy = stream._core._pipeline.strategy
-            assert isinstance(strategy, Agnostic)
+    try:
+        for batch in fed.batches([*range(4000, len(fed), 4000)]):
+            strategy.feed(batch)
+            strategy.advance(int(batch.t[-1]))
+            strategy.take()
             seen.append(len(strategy.buffer))
-
-        for start in range(0, 400_000, 4000):
-            stream.push(pa.table({"t": 2 * np.arange(start, start + 4000)}))
-            look()
-        while stream.metrics().waiting:
-            look()
+    finally:
+        strategy.stop()
     # What windows need, as much again, what was just added, and what may be kept in vain.
-    assert 0 < max(seen) <= 2 * tuning.longest_shared_step + tuning.spare_slots + 200
+    assert 0 < max(seen) <= 2 * 4000 + tuning.spare_slots + 200
 
 
 def test_a_worker_that_is_slow_is_handed_less_than_its_share() -> None:
