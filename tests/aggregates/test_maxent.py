@@ -230,10 +230,11 @@ finite = st.floats(-1e12, 1e12)
         st.lists(finite, min_size=1, max_size=30),
         st.lists(st.integers(-5, 5).map(float), min_size=1, max_size=60),
         st.lists(st.floats(1e-12, 1e12), min_size=1, max_size=30),
-        st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=10),
+        # A sum of more of the largest floats may be infinite on the way, with both signs.
+        st.lists(st.floats(-1.7e307, 1.7e307), min_size=1, max_size=10),
+        st.lists(st.floats(0.0, allow_infinity=False), min_size=1, max_size=10),
     )
 )
 def test_estimates_are_always_sound(values: list[float]) -> None:
     array = np.array(values)
-    if not math.isnan(sums_of_powers(array, 1)[0]):  # infinite partial sums of both signs
-        assert is_sound(array, estimate(array))
+    assert is_sound(array, estimate(array))
