@@ -655,7 +655,7 @@ SPARK = _breaks(
         "shard_state.py",
         "for _, parcel in sorted(parcels, key=lambda p: p[0])]",
         "for _, parcel in parcels[::-1]]",
-        "tests/spark/test_streaming.py -k any_split",
+        "tests/spark/test_shard_state.py",
     ),
 )
 
