@@ -97,7 +97,7 @@ FORBIDDEN = re.compile(
 )
 """What nobody would say to a colleague, and what only the authors know the meaning of."""
 
-READ = ("README.md", "CONTRIBUTING.md", "Makefile", "docs", "changes", "examples", "bench")
+READ = ("README.md", "CONTRIBUTING.md", "Makefile", "docs", "changes", "examples", "bench", "src")
 """Files, and folders with everything in them."""
 
 
