@@ -128,6 +128,19 @@ def test_what_ends_no_window_is_worked_on_without_another_push(
     assert "MainThread" not in working.threads
 
 
+def test_a_push_that_finds_another_pusher_at_work_is_worked_on_without_another_push(
+    opened: tuple[Stream, Working], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream, _ = opened
+    core = stream._core
+    assert core is not None
+    monkeypatch.setattr(core._turns, "rests", lambda arrived, due: False)
+    wait_until(lambda: core._wanted == 1)  # the stream thread sleeps until it is woken
+    with core._turns.lock:  # as another pusher has it while it works
+        stream.push(events(10))
+    assert read(stream, 1) == [45]
+
+
 def test_while_the_pusher_rests_pushes_wait_for_one_that_ends_a_window(
     patient: None, opened: tuple[Stream, Working], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -729,7 +729,7 @@ INTAKE = _breaks(
         "intake/admission.py",
         "return Admitted(batch, places, timeless, latest, ahead, kept)",
         "return Admitted(batch, places, 0, latest, ahead, kept)",
-        "tests/multicore/test_stream_input.py",
+        "tests/multicore/test_stream_results.py -k without_a_time",
     ),
     (
         "intake: a small key that is unknown has the code of another",
@@ -748,7 +748,7 @@ PUMP = _breaks(
         "                with self._lock:\n                    self._work_comes.notify()\n"
         "                return\n",
         "                return\n",
-        "tests/multicore/test_pushing.py",
+        "tests/multicore/test_pushing.py -k another_pusher",
     ),
     (
         "pump: a reader is not woken by rows",
