@@ -93,3 +93,27 @@ def test_the_end_lets_a_reader_go_who_waits_for_ever(box: Outbox) -> None:
     box.end()
     reader.join(PATIENCE)
     assert not reader.is_alive()
+
+
+def test_who_waits_for_room_is_told_when_a_full_box_is_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tuning, "most_unread", ROWS.num_rows)
+    room_comes = threading.Condition(lock := threading.RLock())
+    box = Outbox(lock, room_comes)
+    box.put(ROWS, hand_over=False)
+    assert box.full
+    waiting = threading.Event()
+    told: list[bool] = []
+
+    def wait_for_room() -> None:
+        with lock:
+            waiting.set()
+            told.append(room_comes.wait(PATIENCE))
+
+    writer = threading.Thread(target=wait_for_room)
+    writer.start()
+    waiting.wait()
+    assert read(box, 0.0) == [ROWS]  # the lock is free only once the writer waits
+    writer.join()
+    assert told == [True]
