@@ -99,7 +99,10 @@ class Copy:
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
         said = self._said.read_text()
-        if process.returncode in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+        if process.returncode == pytest.ExitCode.NO_TESTS_COLLECTED:
+            print(f"no test is chosen by {shlex.join(tests)}")
+            return []
+        if process.returncode == pytest.ExitCode.OK:
             return []
         found = [line for line in said.splitlines() if line.startswith(("FAILED ", "ERROR "))]
         if found:
