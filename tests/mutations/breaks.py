@@ -850,7 +850,7 @@ THREADS = _breaks(
         "stores/growing.py",
         "keys, before = self._noted.pop()",
         "keys, before = self._noted.pop(0)",
-        "tests/multicore/test_rows_before_failures.py tests/multicore/test_failures.py",
+        "tests/multicore/test_slices_of_a_stream.py",
     ),
 )
 
@@ -861,7 +861,7 @@ STRATEGIES = _breaks(
         "one_worker/slice_runs.py",
         "once(together([before.block, last.block]))",
         "once(together([last.block, before.block]))",
-        "tests/multicore/test_every_pair.py -k 'test_every_aggregate and auto'",
+        "tests/multicore/test_slices_of_a_stream.py",
     ),
     (
         "one worker: a straggler misses the merges that are kept",
@@ -875,7 +875,7 @@ STRATEGIES = _breaks(
         "one_worker/slice_runs.py",
         "elif run.latest >= first:",
         "elif run.latest > first:",
-        f"{EACH_WINDOW} and (sliding or tumbling)'",
+        "tests/multicore/test_slices_of_a_stream.py",
     ),
     (
         "one worker: a session closes when an event may still join it",
@@ -931,14 +931,14 @@ STRATEGIES = _breaks(
         "topologies/parts/cells.py",
         "if fields[NUMBER, cell] == n and fields[KEY, cell] == k:",
         "if fields[NUMBER, cell] == n:",
-        f"{EACH_STRATEGY}'",
+        "tests/multicore/test_slices_of_a_stream.py -k share_no_window",
     ),
     (
         "active: workers number windows alike",
         "workers/active.py",
         "seq=rows.seq * self._workers + self.rank",
         "seq=rows.seq * self._workers",
-        "tests/multicore/test_workers_active.py",
+        "tests/multicore/test_every_pair.py -k active",
     ),
     (
         "active: an event misses the last of its workers",
