@@ -952,14 +952,14 @@ STRATEGIES = _breaks(
         "workers/agnostic.py",
         "edges = np.unique(np.concatenate([[0], marks, [len(windows)]])).tolist()",
         "edges = np.unique(np.concatenate([[0], marks, [len(windows) - 1]])).tolist()",
-        "tests/multicore/test_workers_agnostic.py",
+        "tests/multicore/test_every_pair.py -k agnostic",
     ),
     (
         "workers: rows of a message before it is complete",
         "workers/farm.py",
         "self._messages[0].parts == 0 and not crew.broken",
         "self._messages[0].parts <= 1 and not crew.broken",
-        "tests/multicore/test_workers_active.py tests/multicore/test_workers_agnostic.py",
+        "tests/multicore/test_every_pair.py -k active",
     ),
 )
 
