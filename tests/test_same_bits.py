@@ -10,7 +10,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,11 +17,8 @@ import pytest
 
 import paneflow as pf
 from paneflow import aggregates as A, windows as W
-from paneflow.aggregates.operator import Operator
-from paneflow.engines.table import from_events
 from paneflow.merging import lanes, pba
 from paneflow.merging.lanes import WORTH_LANES
-from paneflow.slicing.fold import fold
 
 ROOT = Path(__file__).resolve().parent.parent
 SUMS: dict[str, A.Aggregate] = {
@@ -131,31 +127,3 @@ def test_no_stopwatch_decides_how_floats_are_grouped(monkeypatch: pytest.MonkeyP
         monkeypatch.setattr(pba, "nanoseconds", lambda _, first=first: 0.0 if first else 1000.0)
         given.append((digest(fine.over(table)), digest(long.over(some, merge="pba"))))
     assert given[0] == given[1]
-
-
-def test_processes_begin_with_different_operators_and_give_the_same_bytes(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """So that those that start together compile different kernels. Users' functions stay last."""
-    begun: list[str] = []
-
-    def listening(operator: Operator, *arguments: Any) -> Any:
-        begun.append(operator.name)
-        return fold(operator, *arguments)
-
-    monkeypatch.setattr(from_events, "fold", listening)
-    own = A.define(lambda v: v, lambda a, b: a + b, lambda p: p, 0.0, commutative=True)
-    query = pf.Query(
-        W.sliding(100, 10), {"own": own("v"), "sum": A.sum("v"), "low": A.min("v")}, time="t"
-    )
-    table = events(200, 3)
-    orders, given = [], set()
-    for process in (4, 5):
-        begun.clear()
-        monkeypatch.setattr(os, "getpid", lambda process=process: process)
-        given.add(digest(query.over(table)))
-        orders.append(list(begun))
-    first, second = orders
-    assert first[:2] == second[1::-1]
-    assert first[2:] == second[2:] and len(first) == 3
-    assert len(given) == 1

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -131,7 +130,7 @@ class _Merging:
 
     def results(self, aggregates: Mapping[str, Aggregate]) -> dict[str, Result]:
         lowering = Lowering(aggregates, self._kinds)
-        merged = {operator: self._merged(operator) for operator in _in_turns(lowering.operators)}
+        merged = {operator: self._merged(operator) for operator in lowering.operators}
         made: dict[str, Result] = {}
         for name, aggregate in aggregates.items():
             if isinstance(aggregate, Constant):
@@ -228,19 +227,6 @@ class _Merging:
         present = tops >= 0
         values = runs.column.decode(runs.values[tops[present]])
         return Result(_lists(values, present.sum(axis=1)), None)
-
-
-def _in_turns(operators: Iterable[Operator]) -> list[Operator]:
-    """Operators in an order of this process's own; those of users stay last, and in their order.
-
-    Processes that start together would all need the same kernel first, and wait while one of
-    them compiles it. So they compile different ones. What operators of ours give does not depend
-    on each other; of two functions of a user that fail, the first has to be the one that is told.
-    """
-    theirs = [each for each in operators if each.code.owner]
-    ours = [each for each in operators if not each.code.owner]
-    first = os.getpid() % max(len(ours), 1)
-    return ours[first:] + ours[:first] + theirs
 
 
 def _lists(values: pa.Array, lengths: Array) -> pa.Array:
