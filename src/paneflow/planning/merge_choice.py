@@ -5,9 +5,8 @@ the two ends of each row, and two nodes per level of its tree between them. So S
 windows slide finely, and FlatFAT where windows are few and long and several of them share the
 slices.
 
-Over a stream it matters whether slices arrive in order, which laws combine obeys, whether a slow
-slide hurts, and whether combining is expensive enough for a second thread. The figures behind the
-rule are in docs/merging.md.
+Over a stream it matters how much windows overlap, whether slices arrive in order, and whether what
+leaves a window can be taken out exactly. The figures behind the rule are in docs/merging.md.
 """
 
 from __future__ import annotations
