@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from paneflow.aggregates import _bloom, _hashing
+from paneflow.aggregates import _bloom
+from paneflow.aggregates._numerics import hashing
 from paneflow.engines.oracle import sketches as oracle
 from paneflow.errors import InputError
 
@@ -27,7 +28,7 @@ PLUG = 0x97682036B82EFB12
 def words_of(values: list[object], bits: int, hashes: int) -> _bloom.Words:
     row = np.zeros(bits // 64, np.uint64)
     for value in values:
-        row = _bloom.absorb(row, np.uint64(_hashing.hash_value(value)), hashes)
+        row = _bloom.absorb(row, np.uint64(hashing.hash_value(value)), hashes)
     return row
 
 
@@ -38,31 +39,31 @@ def filter_of(values: list[object], bits: int = 1024, hashes: int = 4) -> bytes:
 class TestHashing:
     @given(st.lists(int64))
     def test_integers_hash_alike_in_arrays_and_alone(self, values: list[int]) -> None:
-        hashes = _hashing.hash_integers(np.array(values, np.int64))
+        hashes = hashing.hash_integers(np.array(values, np.int64))
         assert hashes.dtype == np.uint64
-        assert hashes.tolist() == [_hashing.hash_value(v) for v in values]
+        assert hashes.tolist() == [hashing.hash_value(v) for v in values]
 
     @given(st.lists(st.floats()))
     def test_floats_hash_alike_in_arrays_and_alone(self, values: list[float]) -> None:
-        hashes = _hashing.hash_floats(np.array(values, np.float64))
-        assert hashes.tolist() == [_hashing.hash_value(v) for v in values]
+        hashes = hashing.hash_floats(np.array(values, np.float64))
+        assert hashes.tolist() == [hashing.hash_value(v) for v in values]
 
     @given(st.lists(st.text()))
     def test_texts_hash_alike_in_arrays_and_alone(self, values: list[str]) -> None:
-        hashes = _hashing.hash_texts([v.encode() for v in values])
+        hashes = hashing.hash_texts([v.encode() for v in values])
         assert hashes.dtype == np.uint64
-        assert hashes.tolist() == [_hashing.hash_value(v) for v in values]
+        assert hashes.tolist() == [hashing.hash_value(v) for v in values]
 
     def test_there_is_one_zero_and_one_nan(self) -> None:
         odd_nan = np.array([0x7FF8000000000001], np.uint64).view(np.float64)
         values = np.r_[0.0, -0.0, math.nan, -math.nan, odd_nan]
-        assert len(set(_hashing.hash_floats(values).tolist())) == 2
-        assert len({_hashing.hash_value(v) for v in values}) == 2
+        assert len(set(hashing.hash_floats(values).tolist())) == 2
+        assert len({hashing.hash_value(v) for v in values}) == 2
 
     def test_values_of_python_and_numpy_hash_alike(self) -> None:
         pairs = [(7, np.int32(7)), (0.5, np.float32(0.5)), (True, np.bool_(True)), (True, 1)]
         for python, other in pairs:
-            assert _hashing.hash_value(python) == _hashing.hash_value(other)
+            assert hashing.hash_value(python) == hashing.hash_value(other)
 
     def test_times_hash_as_their_integers(self) -> None:
         moment = dt.datetime(2024, 2, 29, 12, 30, 15, 250_001)
@@ -79,19 +80,22 @@ class TestHashing:
             (dt.time(0, 0, 1), 1_000_000),
         ]
         for value, integer in cases:
-            assert _hashing.hash_value(value) == _hashing.hash_value(integer)
+            assert hashing.hash_value(value) == hashing.hash_value(integer)
 
     def test_hashes_are_fixed_for_ever(self) -> None:
         # The first output of splitmix64 for the seed 0 is well known; the others guard what
         # filters that were stored depend on.
-        assert _hashing.hash_value(0) == 0xE220A8397B1DCDAF
-        assert _hashing.hash_value(0.0) == 0xE220A8397B1DCDAF
-        assert _hashing.hash_value(-1) == 0xE4D971771B652C20
-        assert _hashing.hash_value("plug") == _hashing.hash_value(b"plug") == PLUG
+        assert hashing.hash_value(0) == 0xE220A8397B1DCDAF
+        assert hashing.hash_value(0.0) == 0xE220A8397B1DCDAF
+        assert hashing.hash_value(-1) == 0xE4D971771B652C20
+        assert hashing.hash_value("plug") == hashing.hash_value(b"plug") == PLUG
 
     @pytest.mark.processes
     def test_another_process_hashes_alike(self) -> None:
-        code = "from paneflow.aggregates._hashing import hash_value; print(hash_value('plug'))"
+        code = """
+from paneflow.aggregates._numerics.hashing import hash_value
+print(hash_value('plug'))
+"""
         output = subprocess.run(
             [sys.executable, "-c", code],
             capture_output=True,
@@ -104,7 +108,7 @@ class TestHashing:
     @pytest.mark.parametrize("value", [None, [1], 1j, 2**63, -(2**63) - 1])
     def test_what_cannot_be_hashed_is_refused(self, value: object) -> None:
         with pytest.raises(InputError, match="cannot hash"):
-            _hashing.hash_value(value)
+            hashing.hash_value(value)
 
 
 class TestFilter:
@@ -128,7 +132,7 @@ class TestFilter:
     @given(st.lists(int64, max_size=50))
     def test_compiled_and_plain_functions_agree(self, values: list[int]) -> None:
         compiled = np.zeros(3, np.uint64)
-        for h in _hashing.hash_integers(np.array(values, np.int64)):
+        for h in hashing.hash_integers(np.array(values, np.int64)):
             compiled_absorb(compiled, h, 5)
         np.testing.assert_array_equal(compiled, words_of(list(values), 192, 5))
 

@@ -14,7 +14,7 @@ from hypothesis import given, settings, strategies as st
 
 import paneflow as pf
 from paneflow import aggregates as A, windows as W
-from paneflow.aggregates._datasketches import Hll, Kll
+from paneflow.aggregates._numerics.datasketches import Hll, Kll
 from paneflow.engines.oracle import sketches as oracle
 from paneflow.errors import UnsupportedError
 

@@ -44,6 +44,8 @@ EVENTS = pa.table(
 ALL = W.tumbling(100)
 EVERY_MERGE = ("auto", "sba", "flat_fat")
 WINDOWS: list[Window] = [ALL, W.sliding(4, 1), W.session(2), W.count(3, 1, partial=True)]
+# Every definition compiles six kernels of its own.
+later = functools.partial(pytest.param, marks=pytest.mark.long)
 
 
 def values(
@@ -156,12 +158,12 @@ def test_times_come_as_integers_in_their_unit() -> None:
     ("column", "lift", "identity", "type_", "expected"),
     [
         ("x", lambda x: x, 0.0, pa.float64(), 18.25),
-        ("x", lambda x: x, 0, pa.float64(), 18.25),
+        later("x", lambda x: x, 0, pa.float64(), 18.25),
         ("i", lambda i: i, 0, pa.int64(), 13),
-        ("i", lambda i: i, 0.0, pa.float64(), 13.0),
+        later("i", lambda i: i, 0.0, pa.float64(), 13.0),
         ("i", lambda i: i / 2, 0, pa.float64(), 6.5),
-        ("i", lambda i: i // 2, 0, pa.int64(), 4),
-        ("i", lambda i: i % 3, 0, pa.int64(), 7),
+        later("i", lambda i: i // 2, 0, pa.int64(), 4),
+        later("i", lambda i: i % 3, 0, pa.int64(), 7),
         ("b", lambda b: 1 if b else 0, 0, pa.int64(), 3),
         ("b", lambda b: b + 0.5, 0.0, pa.float64(), 6.5),
     ],
@@ -353,20 +355,20 @@ def from_text() -> Callable[[float], float]:
     "lift",
     [
         lambda x: x * 3,
-        lambda x: tripled(x),
+        later(lambda x: tripled(x)),
         lambda x, factor=SCALE: x * factor,
-        by_definition,
-        by_helper,
+        later(by_definition),
+        later(by_helper),
         by_helpers_helper,
-        by_closure(3.0),
+        later(by_closure(3.0)),
         by_closure(3),
-        by_closure(np.float64(3.0)),
-        by_loop,
+        later(by_closure(np.float64(3.0))),
+        later(by_loop),
         by_inner_function,
         by_default,
-        by_decorator,
+        later(by_decorator),
         numba.njit(by_definition),
-        Scaling.static,
+        later(Scaling.static),
     ],
     ids=[
         "lambda",
@@ -500,13 +502,13 @@ combine = absorb = fold = merge = build = user_lift = user_combine = steps = tri
     [
         lambda x: helper(x),
         lambda x: combine(x),
-        lambda x: absorb(x),
+        later(lambda x: absorb(x)),
         lambda x: fold(x),
-        lambda x: merge(x),
-        lambda x: build(x),
+        later(lambda x: merge(x)),
+        later(lambda x: build(x)),
         lambda x: user_lift(x),
-        lambda x: user_combine(x),
-        lambda x: trial(x),
+        later(lambda x: user_combine(x)),
+        later(lambda x: trial(x)),
     ],
     ids=lambda lift: lift.__code__.co_names[0],
 )

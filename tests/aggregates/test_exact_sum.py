@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from paneflow.aggregates import _exact_sum as exact
+from paneflow.aggregates._numerics import exact_sum as exact
 
 LARGEST = float(np.finfo(np.float64).max)
 SMALLEST = 5e-324

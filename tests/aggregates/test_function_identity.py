@@ -19,7 +19,8 @@ import pytest
 
 import paneflow as pf
 from paneflow import aggregates as A, windows as W
-from paneflow.aggregates import SlowAggregateWarning, _sources
+from paneflow.aggregates import SlowAggregateWarning
+from paneflow.aggregates._functions import sources
 from paneflow.engines.spark.versions import stream_identity
 from paneflow.slicing.layout import identity_of
 from paneflow.windows import KEEP, OPEN, Custom, WindowClass
@@ -219,13 +220,13 @@ def test_a_users_file_is_parsed_once_for_each_function(
     total = A.define(names["lift"], names["combine"], names["lower"], 0.0, commutative=True)
     query = pf.Query(W.tumbling(10), {"r": total("x")}, time="t")
     read: list[str] = []
-    around = _sources._text_around
+    around = sources._text_around
 
     def counted(function: Any) -> str:
         read.append(function.__name__)
         return around(function)
 
-    monkeypatch.setattr(_sources, "_text_around", counted)
+    monkeypatch.setattr(sources, "_text_around", counted)
     with query.open(workers=2) as stream:
         for step in range(20):
             stream.push(pa.table({"t": [10 * step, 10 * step + 1], "x": [1.0, 2.0]}))

@@ -16,10 +16,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 import pyarrow as pa
 import pytest
+from numba.core.compiler import run_frontend
 from numba.core.dispatcher import Dispatcher
+from numba.core.errors import TypingError
+from numba.core.typed_passes import type_inference_stage
 
 import paneflow as pf
 from paneflow import aggregates as A, windows as W
@@ -27,8 +31,9 @@ from paneflow.aggregates import kernels
 from paneflow.aggregates.aggregate import Constant
 from paneflow.aggregates.kernels import compile_loop
 from paneflow.aggregates.values import Kind
+from paneflow.compiling import compiled
 from paneflow.planning.merge_choice import AVAILABLE
-from tests.properties.cases import AGGREGATES, WINDOWS, draw_table, seeded_aggregate
+from tests.properties.cases import AGGREGATES, SHARED, WINDOWS, draw_table, seeded_aggregate
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON_OBJECTS = {"approx_distinct", "approx_quantile"}
@@ -66,13 +71,56 @@ def everything() -> None:
 @pytest.mark.long
 @pytest.mark.usefixtures("everything")
 def test_no_kernel_falls_back_to_python_objects() -> None:
-    compiled = 0
+    seen = 0
     for module, name, dispatcher in dispatchers():
         for overload in dispatcher.overloads.values():
-            compiled += 1
+            seen += 1
             assert not overload.objectmode, f"{module}.{name}"
             assert not overload.lifted, f"{module}.{name}"
-    assert compiled > 50
+    assert seen > 50
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("everything")
+def test_no_kernel_writes_to_what_it_may_only_read() -> None:
+    """Machine code is made for arrays that may be written; Numba is asked about the others."""
+    asked = 0
+    for module, name, dispatcher in dispatchers():
+        for given, overload in dispatcher.overloads.items():
+            if any("readonly" in str(kind) for kind in given):
+                assert inferred_result(dispatcher, given) == overload.signature.return_type, (
+                    f"{module}.{name}"
+                )
+                asked += 1
+    assert asked >= 10
+
+
+def inferred_result(dispatcher: Any, given: tuple[Any, ...]) -> Any:
+    """What Numba says that a function returns; raises if it writes where it may not."""
+    described = dispatcher.targetdescr
+    described.typing_context.refresh()  # where all kernels were found, nothing was compiled yet
+    described.target_context.refresh()
+    inferred = type_inference_stage(
+        described.typing_context,
+        described.target_context,
+        run_frontend(dispatcher.py_func),
+        given,
+        None,
+    )
+    return inferred.return_type
+
+
+def test_a_kernel_that_writes_to_what_it_may_only_read_is_noticed() -> None:
+    """The check above does see one."""
+
+    @compiled
+    def double(values: Any) -> None:
+        values[0] *= 2
+
+    array = np.arange(3)
+    array.flags.writeable = False
+    with pytest.raises(TypingError, match="readonly"):
+        inferred_result(double, (numba.typeof(array),))
 
 
 def names_in(code: types.CodeType) -> set[str]:
@@ -97,7 +145,7 @@ def test_every_kernel_that_python_calls_was_compiled() -> None:
 CONSTANT = {
     name: aggregate
     for name in AGGREGATES
-    if isinstance(aggregate := seeded_aggregate(name, 1), Constant)
+    if isinstance(aggregate := seeded_aggregate(name, SHARED[1]), Constant)
 }
 
 
@@ -118,7 +166,7 @@ def test_built_in_aggregates_never_loop_in_python(monkeypatch: pytest.MonkeyPatc
     r = random.Random(6)
     table = draw_table(r, 40, stamped=True)
     built_in = [n for n in AGGREGATES if n not in PYTHON_OBJECTS and not n.startswith("define")]
-    aggregates = {name: AGGREGATES[name](r) for name in built_in}
+    aggregates = {name: seeded_aggregate(name, SHARED[0]) for name in built_in}
     windows = {name: make(r, True) for name, make in WINDOWS.items()}
     assert pf.Query(windows, aggregates, key="k", time="t").over(table).num_rows > 0
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from numpy.typing import NDArray
 
-from paneflow.aggregates._maxent import quantiles
+from paneflow.aggregates._numerics.maxent import quantiles
 
 Floats = NDArray[np.float64]
 SIZE = 20_000

@@ -149,6 +149,10 @@ WINDOWS: dict[str, Callable[[random.Random, bool], W.Window]] = {
     "threshold": lambda r, s: Threshold(r.choice(["i", "x"]), r.choice([-1.0, 0.0, 2.0])),
 }
 MERGEABLE = ("tumbling", "sliding", "session")
+SHARED = range(2)
+"""Seeds of the aggregates that tests have in common: each type of a column has its own kernels."""
+FEW_TYPES = True
+"""Whether random questions ask for those only."""
 
 
 def perhaps(r: random.Random, nulls: float, value: Any) -> Any:
@@ -215,10 +219,15 @@ def draw_case(
     """A question and a table."""
     stamped = r.random() < 0.4
     asked = {f"w{k}": WINDOWS[r.choice(windows)](r, stamped) for k in range(r.choice([1, 1, 2, 3]))}
-    wanted = {f"a{k}": AGGREGATES[r.choice(aggregates)](r) for k in range(r.randint(1, 4))}
+    wanted = {f"a{k}": draw_aggregate(r, r.choice(aggregates)) for k in range(r.randint(1, 4))}
     key = r.choice([None, "k", "h", ["k", "h"]])
     query = pf.Query(asked, wanted, key=key, time="t")
     return Case(query, draw_table(r, draw_size(r, most), stamped))
+
+
+def draw_aggregate(r: random.Random, name: str) -> A.Aggregate:
+    """An aggregate of a name, over columns of few types or of any; `conftest.py` says when."""
+    return seeded_aggregate(name, r.choice(SHARED)) if FEW_TYPES else AGGREGATES[name](r)
 
 
 def seeded_aggregate(name: str, seed: int, text: bool = True) -> A.Aggregate:
@@ -231,14 +240,23 @@ def seeded_aggregate(name: str, seed: int, text: bool = True) -> A.Aggregate:
 
 
 def full_case(
-    seed: int, windows: tuple[str, ...], aggregates: Iterable[str], text: bool = True
+    seed: int,
+    windows: tuple[str, ...],
+    aggregates: Iterable[str],
+    text: bool = True,
+    *,
+    columns: int | None = None,
 ) -> Case:
-    """All of these aggregates in all of these windows, over a table of 10 to 60 events."""
+    """All of these aggregates in all of these windows, over a table of 10 to 60 events.
+
+    `columns` is the seed of the aggregates, if it is not that of the windows and the table.
+    """
+    columns = seed if columns is None else columns
     r = random.Random(f"{windows} {seed}")
     stamped = r.random() < 0.4
     query = pf.Query(
         {kind: WINDOWS[kind](r, stamped) for kind in windows},
-        {name: seeded_aggregate(name, seed, text) for name in aggregates},
+        {name: seeded_aggregate(name, columns, text) for name in aggregates},
         key=r.choice([None, "k", "h", ["k", "h"]]),
         time="t",
     )

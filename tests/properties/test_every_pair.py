@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import inspect
 import types
+from collections.abc import Sequence
 
 import pytest
 
 import paneflow as pf
 from paneflow import aggregates as A, windows as W
 from tests.compared import BY_WINDOW, kind_of_aggregate, kind_of_window
-from tests.properties.cases import AGGREGATES, WINDOWS, check, full_case, seeded_aggregate
+from tests.properties.cases import (
+    AGGREGATES,
+    SHARED,
+    WINDOWS,
+    check,
+    full_case,
+    seeded_aggregate,
+)
 from tests.properties.compare import assert_same_rows
 
 SEEDS = range(6)
@@ -34,14 +42,26 @@ def test_every_window_of_the_library_has_a_case() -> None:
     assert set(map(kind_of_window, cases)) == functions(W) - {"duration"} | {"custom"}
 
 
-@pytest.mark.parametrize("window", WINDOWS)
-def test_all_aggregates_at_once_in_every_kind_of_window(window: str) -> None:
+def compare(window: str, columns: Sequence[int]) -> None:
+    """All aggregates in one kind of window, compared with the oracle often enough."""
     before = BY_WINDOW.copy()
     for seed in SEEDS:
-        check(full_case(seed, (window,), AGGREGATES))
+        of_columns = columns[seed % len(columns)]
+        check(full_case(seed, (window,), AGGREGATES, columns=of_columns))
     compared = BY_WINDOW - before
     assert len(compared) == len(AGGREGATES)
     assert min(compared.values()) >= ENOUGH, f"of {SEEDS}, too many tables had no row"
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+def test_all_aggregates_at_once_in_every_kind_of_window(window: str) -> None:
+    compare(window, SHARED)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("window", WINDOWS)
+def test_all_aggregates_at_once_over_more_columns(window: str) -> None:
+    compare(window, SEEDS)
 
 
 @pytest.mark.parametrize("window", WINDOWS)

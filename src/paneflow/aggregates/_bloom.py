@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paneflow.aggregates._checks import whole_number
-from paneflow.aggregates._hashing import hash_value
+from paneflow.aggregates._numerics.hashing import hash_value
 from paneflow.errors import InputError
 
 Words = NDArray[np.uint64]

@@ -1,8 +1,8 @@
 """define: a user's own incremental aggregate, at the speed of a built-in.
 
 lift, combine and lower are plain Python over scalars and tuples. They are compiled together with
-the loops around them; `typed.py` decides whether, and in which types. What cannot be compiled runs
-as Python, with a warning that says why.
+the loops around them; `_inferring/typed.py` decides whether, and in which types. What cannot be
+compiled runs as Python, with a warning that says why.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from paneflow._display import Call
-from paneflow.aggregates._identity import digest_of
-from paneflow.aggregates._results import fitted, plain_value
-from paneflow.aggregates._roles import Role
-from paneflow.aggregates._samples import Event, Failure, attempt, other_kinds
-from paneflow.aggregates._sources import remember_texts, texts_of
+from paneflow.aggregates._functions.identity import digest_of
+from paneflow.aggregates._functions.results import fitted, plain_value
+from paneflow.aggregates._functions.roles import Role
+from paneflow.aggregates._functions.sources import remember_texts, texts_of
+from paneflow.aggregates._inferring.samples import Event, Failure, attempt, other_kinds
+from paneflow.aggregates._inferring.typed import Functions, Typed, lower_all, typed
 from paneflow.aggregates.aggregate import Constant, Kinds, Lowered, Merged, Types
 from paneflow.aggregates.laws import Laws, check_laws
 from paneflow.aggregates.operator import Array, Operator
-from paneflow.aggregates.typed import Functions, Typed, lower_all, typed
 from paneflow.aggregates.values import SIMPLE, Kind, kind_of
 from paneflow.errors import InputError, PaneflowError, QueryError, UnsupportedError
 from paneflow.names import is_name

@@ -14,17 +14,10 @@ from typing import ClassVar
 import pyarrow as pa
 
 from paneflow._display import Call, Word
-from paneflow.aggregates._checks import whole_number
+from paneflow.aggregates._checks import checked_share, whole_number
 from paneflow.aggregates.aggregate import Multiset, Types
 from paneflow.aggregates.values import Kind, plain_type
 from paneflow.errors import QueryError
-
-
-def checked_share(q: float, what: str) -> float:
-    """Check a share between 0 and 1."""
-    if isinstance(q, bool) or not isinstance(q, int | float) or not 0 <= q <= 1:
-        raise QueryError(f"{what}: q must be a number from 0 to 1, not {q!r}: the median is 0.5")
-    return float(q)
 
 
 def _share(q: float) -> Word:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from paneflow.aggregates._roles import MOST
+from paneflow.aggregates._functions.roles import MOST
 from paneflow.aggregates.aggregate import Aggregate, Constant, Kinds, Lowered
 from paneflow.aggregates.defined import Defined
 from paneflow.aggregates.operator import Array, Operator, Partials, share

@@ -1,9 +1,9 @@
 """linear_regression: the line y = slope * x + intercept that fits a window best.
 
-The partial keeps means and centred sums, which are merged as variances are (`_deviation.py`),
-because raw sums of products cancel badly when x is a time. Each mean has a rest with the bits that
-do not fit into it, and whole numbers beyond 2**53 are read in two parts, so that neither is rounded
-before deviations are computed.
+The partial keeps means and centred sums, which are merged as variances are
+(`_numerics/deviation.py`), because raw sums of products cancel badly when x is a time. Each mean
+has a rest with the bits that do not fit into it, and whole numbers beyond 2**53 are read in two
+parts, so that neither is rounded before deviations are computed.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from paneflow._display import Call, Word
-from paneflow.aggregates._results import fitted
+from paneflow.aggregates._functions.results import fitted
 from paneflow.aggregates.aggregate import Lowered, Ordered, Types
 from paneflow.aggregates.operator import Array
 from paneflow.aggregates.texts import taken

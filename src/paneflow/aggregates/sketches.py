@@ -15,16 +15,16 @@ import numpy as np
 import pyarrow as pa
 
 from paneflow._display import Call
-from paneflow.aggregates import _bloom, _datasketches
-from paneflow.aggregates._checks import whole_number
+from paneflow.aggregates import _bloom
+from paneflow.aggregates._checks import checked_share, whole_number
+from paneflow.aggregates._numerics import datasketches
 from paneflow.aggregates.aggregate import Constant, Kinds, Lowered, Merged, Types
-from paneflow.aggregates.holistic import checked_share
 from paneflow.aggregates.laws import Laws
 from paneflow.aggregates.operator import Array, Component, Input, Operator
 from paneflow.aggregates.values import Kind
 from paneflow.errors import QueryError
 
-NUMERIC = (Kind.INTEGER, Kind.FLOAT)
+SKETCHED = (Kind.INTEGER, Kind.FLOAT)
 HASHED = (Kind.INTEGER, Kind.FLOAT, Kind.BOOLEAN, Kind.TEXT)
 
 
@@ -72,7 +72,7 @@ class MomentSketch(Constant):
     k: int = 10
 
     name: ClassVar[str] = "moment_sketch"
-    accepts: ClassVar[tuple[Kind, ...]] = NUMERIC
+    accepts: ClassVar[tuple[Kind, ...]] = SKETCHED
 
     def result_type(self, types: Types) -> pa.DataType:
         return pa.float64()
@@ -92,11 +92,11 @@ class MomentSketch(Constant):
 
     def lower(self, n: Array, merged: Merged, kinds: Kinds) -> Lowered:
         # The solver is large, and few queries need it: 6 ms of every import of paneflow.
-        from paneflow.aggregates import _maxent
+        from paneflow.aggregates._numerics import maxent
 
         rows = merged[0][0]
         powers, logs = rows[:, 2 : 2 + self.k], rows[:, 2 + self.k :]
-        estimates = _maxent.quantiles(
+        estimates = maxent.quantiles(
             np.ascontiguousarray(rows[:, 0]),
             np.ascontiguousarray(rows[:, 1]),
             n.astype(np.float64),
@@ -155,10 +155,10 @@ class ApproxDistinct(Constant):
     def operators(self, kinds: Kinds) -> tuple[Operator, ...]:
         (column,) = self.columns
         form = Input(column, "object" if kinds[column] is Kind.TEXT else "value")
-        return (_sketch("hll", form, _datasketches.Hll(self.lg_k)),)
+        return (_sketch("hll", form, datasketches.Hll(self.lg_k)),)
 
     def lower(self, n: Array, merged: Merged, kinds: Kinds) -> Lowered:
-        return _estimates(merged[0][0], n, _datasketches.Hll(self.lg_k).lower)
+        return _estimates(merged[0][0], n, datasketches.Hll(self.lg_k).lower)
 
 
 @dataclass(frozen=True, repr=False)
@@ -167,7 +167,7 @@ class ApproxQuantile(Constant):
     k: int = 200
 
     name: ClassVar[str] = "approx_quantile"
-    accepts: ClassVar[tuple[Kind, ...]] = NUMERIC
+    accepts: ClassVar[tuple[Kind, ...]] = SKETCHED
 
     def _call(self) -> Call:
         options = {"k": self.k} if self.k != 200 else {}
@@ -178,10 +178,10 @@ class ApproxQuantile(Constant):
 
     def operators(self, kinds: Kinds) -> tuple[Operator, ...]:
         form = Input(self.columns[0], "float")
-        return (_sketch("kll", form, _datasketches.Kll(self.k)),)
+        return (_sketch("kll", form, datasketches.Kll(self.k)),)
 
     def lower(self, n: Array, merged: Merged, kinds: Kinds) -> Lowered:
-        sketches = _datasketches.Kll(self.k)
+        sketches = datasketches.Kll(self.k)
         return _estimates(merged[0][0], n, lambda sketch: sketches.lower(sketch, self.q))
 
 

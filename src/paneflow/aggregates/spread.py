@@ -1,7 +1,7 @@
 """Variance and standard deviation, of a sample or of a population.
 
-Floats keep a mean and the squared deviations from it (`_deviation.py`); integers, booleans and
-decimals keep exact sums (`_whole_deviation.py`), which give their sum and mean as well.
+Floats keep a mean and the squared deviations from it (`_numerics/deviation.py`); integers, booleans
+and decimals keep exact sums (`_numerics/whole_deviation.py`), which also give their sum and mean.
 """
 
 from __future__ import annotations
@@ -12,12 +12,11 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from paneflow.aggregates import _deviation, _whole_deviation
+from paneflow.aggregates._numerics import deviation as of_floats, whole_deviation as of_integers
+from paneflow.aggregates._numerics.decimals import power_of_ten
 from paneflow.aggregates.aggregate import Constant, Kinds, Lowered, Merged, Types
-from paneflow.aggregates.decimals import power_of_ten
 from paneflow.aggregates.operator import Array, Component, Input, Operator
-from paneflow.aggregates.sums import ADDED
-from paneflow.aggregates.values import Kind
+from paneflow.aggregates.values import ADDED, Kind
 
 
 def deviation(column: str) -> Operator:
@@ -27,10 +26,10 @@ def deviation(column: str) -> Operator:
         "deviation",
         (Input(column),),
         (Component("n", "int64"), *(Component(name, "float64") for name in names)),
-        _deviation.IDENTITY,
-        _deviation.combine,
-        _deviation.lift,
-        gather=_deviation.gather,
+        of_floats.IDENTITY,
+        of_floats.combine,
+        of_floats.lift,
+        gather=of_floats.gather,
         bare=False,
     )
 
@@ -42,10 +41,10 @@ def whole_deviation(column: str) -> Operator:
         "whole_deviation",
         (Input(column),),
         tuple(Component(name, "int64") for name in names),
-        _whole_deviation.IDENTITY,
-        _whole_deviation.combine,
-        _whole_deviation.lift,
-        gather=_whole_deviation.gather,
+        of_integers.IDENTITY,
+        of_integers.combine,
+        of_integers.lift,
+        gather=of_integers.gather,
         bare=False,
         provides=(("integer_sum", (0, 1)),),
     )
@@ -73,7 +72,7 @@ class Spread(Constant):
         divisor = np.maximum(n - self.taken, 1).astype(np.float64)
         kind = kinds[self.columns[0]]
         if kind.whole:
-            spread = _whole_deviation.spreads(n, *parts) / (np.maximum(n, 1) * divisor)
+            spread = of_integers.spreads(n, *parts) / (np.maximum(n, 1) * divisor)
             if kind.scale:
                 spread = spread / power_of_ten(kind.scale) / power_of_ten(kind.scale)
             return (np.sqrt(spread) if self.root else spread), valid

@@ -14,15 +14,12 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from paneflow.aggregates import _exact_sum, decimals
+from paneflow.aggregates._numerics import decimals, exact_sum
 from paneflow.aggregates.aggregate import Constant, Kinds, Lowered, Merged, Types
 from paneflow.aggregates.laws import Laws
 from paneflow.aggregates.operator import Array, Component, Input, Operator
-from paneflow.aggregates.values import Kind, kind_of, plain_type
+from paneflow.aggregates.values import ADDED, NUMERIC, Kind, kind_of, plain_type
 from paneflow.errors import InputError, QueryError
-
-NUMERIC = (Kind.INTEGER, Kind.FLOAT, Kind.DECIMAL)
-ADDED = (*NUMERIC, Kind.BOOLEAN)
 
 
 def _itself(x):  # type: ignore[no-untyped-def]
@@ -86,10 +83,10 @@ def exact_float_sum(column: str) -> Operator:
     return Operator(
         "exact_float_sum",
         (Input(column, "float"),),
-        (Component("limbs", "int64", _exact_sum.WIDTH),),
+        (Component("limbs", "int64", exact_sum.WIDTH),),
         (0,),
-        _exact_sum.combine,
-        absorb=_exact_sum.absorb,
+        exact_sum.combine,
+        absorb=exact_sum.absorb,
     )
 
 
@@ -140,7 +137,7 @@ class Sum(Constant):
                     f"not fit into int64: cast {self.columns[0]!r} to float64, or divide it first"
                 )
             return sums, n > 0
-        return (_exact_sum.lower_rows(parts[0]) if self.exact else parts[0]), n > 0
+        return (exact_sum.lower_rows(parts[0]) if self.exact else parts[0]), n > 0
 
 
 @dataclass(frozen=True, repr=False)

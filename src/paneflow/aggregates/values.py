@@ -1,9 +1,9 @@
 """The kinds of values that aggregates work on, and how a column of each kind is held in arrays.
 
 Kernels see only `int64` and `float64` arrays. Integers, booleans and times are held as `int64`,
-decimals as the integers that they are without the point (`decimals.py`), floats as `float64`, and
-text as the rank of each value among the column's distinct values, so that comparing ranks is
-comparing texts.
+decimals as the integers that they are without the point (`_numerics/decimals.py`), floats as
+`float64`, and text as the rank of each value among the column's distinct values, so that comparing
+ranks is comparing texts.
 """
 
 from __future__ import annotations
@@ -69,6 +69,9 @@ Kind.DECIMAL = kind("decimal", 0)
 
 SIMPLE = (Kind.INTEGER, Kind.FLOAT, Kind.BOOLEAN, Kind.TEXT, Kind.TEMPORAL)
 EVERY = (*SIMPLE, Kind.DECIMAL)
+NUMERIC = (Kind.INTEGER, Kind.FLOAT, Kind.DECIMAL)
+ADDED = (*NUMERIC, Kind.BOOLEAN)
+"""Kinds whose values can be added up."""
 
 
 def kind_of(type_: pa.DataType, column: str) -> Kind:

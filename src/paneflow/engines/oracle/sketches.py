@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from paneflow.aggregates import _maxent
-from paneflow.aggregates._datasketches import Hll, Kll
-from paneflow.aggregates._hashing import hash_value
+from paneflow.aggregates._numerics import maxent
+from paneflow.aggregates._numerics.datasketches import Hll, Kll
+from paneflow.aggregates._numerics.hashing import hash_value
 
 
 def bloom_filter(values: list[Any], bits: int, hashes: int) -> bytes:
@@ -44,7 +44,7 @@ def moment_sketch(values: list[float], q: float, k: int) -> float:
     positive = min(values) > 0
     powers = [_sum_of_powers(values, i, float) for i in range(1, k + 1)]
     logs = [_sum_of_powers(values, i, math.log) if positive else 0.0 for i in range(1, k + 1)]
-    estimates = _maxent.quantiles(
+    estimates = maxent.quantiles(
         np.array([min(values)]),
         np.array([max(values)]),
         np.array([float(len(values))]),

@@ -1,10 +1,10 @@
 """Sums of integers and of their squares without rounding: what var and std of integers carry.
 
-Float deviations would round integers beyond 2**53 before their spread is seen. Sums in 32-bit
-limbs, each in an int64 of its own, hold everything exactly, so all engines give the same bits,
-however the events were sliced. A partial is (high, low, s0, s1, s2, s3): the sum is
+Deviations of floats would round integers beyond 2**53 before their spread is computed. Sums in
+32-bit limbs, each in an int64 of its own, are exact, so all engines return the same bits however
+the events were sliced. A partial is (high, low, s0, s1, s2, s3): the sum is
 high * 2**32 + low, the sum of squares s0 + s1 * 2**32 + s2 * 2**64 + s3 * 2**96. Limbs may grow
-beyond 32 bits; merging carries what is too much.
+beyond 32 bits; merging carries the excess.
 
 Plain Python so that it can be compiled into the loops around it.
 """

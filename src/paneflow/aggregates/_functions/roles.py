@@ -1,4 +1,4 @@
-"""A user's function in its role, so that whatever goes wrong inside says whose function it was."""
+"""Users' functions in their roles: an error names the aggregate and the role of its function."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from paneflow.aggregates._sources import python_function
+from paneflow.aggregates._functions.sources import python_function
 from paneflow.aggregates.operator import Array, Operator, Partials
 from paneflow.errors import InputError, PaneflowError
 
 INT64 = range(-(2**63), 2**63)
 MOST = 1_000_000
-"""Steps that are run again as Python to see where compiled code has failed: about a second."""
+"""Steps that are repeated as Python to find out where compiled code failed: about a second."""
 
 
 @dataclass(frozen=True, eq=False)
 class Role:
     """lift, combine, lower or invert of an aggregate; calls the user's function.
 
-    `limited`: it stands for compiled code, so integers must fit into int64.
+    If `limited`, it stands in for compiled code, so integers must fit into int64.
     """
 
     owner: str
@@ -60,7 +60,7 @@ class Role:
 
 
 def guarded(run: Callable[..., Any], owner: str) -> Callable[..., Any]:
-    """A compiled loop around a user's functions: its exceptions say whose they are."""
+    """A compiled loop around a user's functions, whose exceptions name the aggregate."""
 
     def call(*arguments: Any) -> Any:
         try:
@@ -77,9 +77,9 @@ def guarded(run: Callable[..., Any], owner: str) -> Callable[..., Any]:
 
 @contextmanager
 def folding(operator: Operator, inputs: Sequence[Array], edges: Array) -> Iterator[None]:
-    """Around a fold of events into slices.
+    """Explains what fails while events are folded into slices.
 
-    Compiled code knows only that it failed. Run as plain Python over the same values in the same
+    Compiled code can only say that it failed. Run as plain Python over the same values in the same
     order, the functions fail again, with a traceback into the user's own lines.
     """
     try:
@@ -97,7 +97,7 @@ def folding(operator: Operator, inputs: Sequence[Array], edges: Array) -> Iterat
 
 @contextmanager
 def merging(operator: Operator, partials: Partials, lo: Array, hi: Array) -> Iterator[None]:
-    """Around a merge of slices into windows, as `folding`."""
+    """Explains what fails while slices are merged into windows, as `folding` does."""
     try:
         yield
     except Exception:
@@ -111,7 +111,7 @@ def merging(operator: Operator, partials: Partials, lo: Array, hi: Array) -> Ite
 
 
 def _some(lo: Array, hi: Array) -> Iterator[tuple[int, int]]:
-    """The first ranges, as far as it is worth to look."""
+    """The first ranges, up to `MOST` steps in all."""
     enough = int(np.searchsorted(np.cumsum(hi - lo), MOST)) + 1
     return zip(lo[:enough].tolist(), np.minimum(hi, lo + MOST)[:enough].tolist(), strict=True)
 

@@ -1,10 +1,10 @@
-"""The source text of functions, with everything they refer to: what makes a kernel cacheable.
+"""The source text of functions and of everything they refer to, so that kernels can be kept.
 
-Numba finds compiled code again only if the same text lies in the same file. So a user's functions
-are written out anew: each under the name its role has, its globals, captured variables and
-default values as constants or functions in front of it, under names that the loops around them do
-not use. The text is taken only if it compiles to the very code of the function, so a file that was
-edited since it was imported, or a decorated function, is never mistaken for another.
+Compiled code can be found again only by the text it was made from. So functions are written out
+again, each under the name of its role. Globals, captured variables and default values are written
+before it as constants or functions, under names that the loops around them do not use. Text is
+used only if it compiles to exactly the code of the function. So a file that was edited after it was
+imported, or a decorated function, is never mistaken for the function itself.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from typing import Any
 
 import numpy as np
 
-from paneflow.aggregates._checking import PREAMBLE, Unchecked, check_constant, checked
-from paneflow.aggregates._identity import digest_of
+from paneflow.aggregates._functions.checking import PREAMBLE, Unchecked, check_constant, checked
+from paneflow.aggregates._functions.identity import digest_of
 
 _PARSING = threading.Lock()
 IMPORTED = {"math": math, "np": np}
-"""What every kernel imports already."""
+"""Modules that every kernel imports."""
 MOST = 4096
-"""Functions whose definitions are remembered."""
+"""How many definitions of functions are remembered."""
 LARGEST = 1 << 16
 """Bytes of an array up to which it is written out as a constant."""
 
@@ -39,10 +39,10 @@ LARGEST = 1 << 16
 def functions_text(
     functions: dict[str, Callable[..., Any]], *, checked: bool = False
 ) -> str | None:
-    """The source of functions under new names, with what they refer to; None if unobtainable.
+    """The source of functions under new names, with what they refer to; None if there is none.
 
-    If `checked`, with operations that raise an error where compiled code would not do what Python
-    does; `Unchecked` is raised if there are none.
+    With `checked`, operations raise an error where compiled code would not do what Python does;
+    `Unchecked` is raised if an operation has no such version.
 
     >>> print(functions_text({"combine": lambda a, b: a + b}))
     @helper
@@ -117,7 +117,7 @@ class _Exporter:
         self.parts.append(ast.unparse(ast.fix_missing_locations(node)) + "\n\n")
 
     def _reference(self, key: str, value: Any) -> str:
-        """Write what a name stands for, once, and give the name under which it is found."""
+        """Write what a name stands for, once, and return the name under which it is written."""
         if self._checked:
             check_constant(value)
         if IMPORTED.get(key) is value:
@@ -151,7 +151,7 @@ class _Renaming(ast.NodeTransformer):
 
 
 def _literal(value: Any) -> ast.expr:
-    """An expression that gives a constant again, in its type."""
+    """An expression whose value is a constant, in its type."""
     if type(value) is tuple:
         return ast.Tuple([_literal(v) for v in value], ast.Load())
     if isinstance(value, np.ndarray):
@@ -218,7 +218,7 @@ def _text_around(function: types.FunctionType) -> str:
 
 
 _definitions: dict[types.CodeType, ast.FunctionDef | None] = {}
-"""The nodes that were found for code: a user's file is read and parsed once for each function."""
+"""The definitions found for code: a file is read and parsed once for each of its functions."""
 
 
 def _definition(function: types.FunctionType) -> ast.FunctionDef:
@@ -242,7 +242,7 @@ _sent: dict[str, str] = {}
 
 
 def texts_of(*functions: Any) -> dict[str, str]:
-    """The text of functions and of those they call, for a process that has not their files."""
+    """The text of functions and of those they call, for a process without their files."""
     texts: dict[str, str] = {}
     left = [python_function(given) for given in functions]
     while left:
@@ -259,7 +259,7 @@ def texts_of(*functions: Any) -> dict[str, str]:
 
 
 def remember_texts(texts: dict[str, str]) -> None:
-    """Take functions' texts that another process has sent."""
+    """Remember the texts of functions that another process has sent."""
     _sent.update(texts)
 
 
@@ -311,8 +311,8 @@ Parsed = tuple[ast.Module, frozenset[types.CodeType]]
 def _parsed_alone(source: str, line: int, flags: int) -> Parsed:
     """The function that begins in a line, without the rest of its file, if it is not indented.
 
-    Files of ours have hundreds of lines: parsing those of the README's example took 15 ms in
-    every process, and the collection of garbage that their trees set off 50 ms.
+    Our own files have hundreds of lines: parsing those that the README's example needs took 15 ms
+    in every process, and the garbage collection that followed 50 ms.
     """
     lines = source.splitlines(keepends=True)[line - 1 :]
     if not lines or not lines[0].startswith(("def ", "@")):

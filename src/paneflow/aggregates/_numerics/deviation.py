@@ -1,12 +1,12 @@
-"""How far floats lie from their mean: partials that any merging leaves accurate.
+"""How far floats lie from their mean: partials that stay accurate however they are merged.
 
 A partial is (n, mean, rest, squares, scale): the mean is mean + rest, the rest holding the bits
-that the mean has no room for, and `squares` is the sum of squared deviations from it. Sums of
-squares themselves would cancel where the mean is large against the spread, and so would a mean of
-53 bits: 1e6 consecutive numbers from 2**53 on would not move it at all.
+that do not fit into the mean, and `squares` is the sum of squared deviations from it. Plain sums of
+squares would cancel where the mean is large compared with the spread, and so would a mean of 53
+bits: 1e6 consecutive numbers from 2**53 on would not move it at all.
 
-`scale` is a power of two by which all values have been multiplied: one, but for values whose
-squares float64 cannot hold. So a standard deviation is right wherever it is a float64 itself.
+`scale` is a power of two by which all values have been multiplied. It is one, except for values
+whose squares float64 cannot hold. So a standard deviation is right whenever it is a float64 itself.
 
 Partials are merged by the formula of Chan, Golub and LeVeque, "Updating formulae and a pairwise
 algorithm for computing sample variances" (1979). Infinities and NaN have no deviation: they make

@@ -1,8 +1,8 @@
 """A user's aggregate over columns of given kinds: its types, its operator, and what is compiled.
 
-Types are those that Numba infers; samples are used to check that the compiled functions do what
-they do in Python. If they do not, the functions run as Python, over Python objects, and only the
-type of the results is inferred from samples: a later result that does not fit is an error.
+Numba infers the types, and samples show whether the compiled functions return what they return in
+Python. If not, the functions run as Python, over Python objects, and only the type of the results
+comes from samples: a later result that does not fit is an error.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ import numpy as np
 import pyarrow as pa
 from numba.core.errors import NumbaError
 
-from paneflow.aggregates import _inferred
-from paneflow.aggregates._checking import Unchecked
-from paneflow.aggregates._roles import Role
-from paneflow.aggregates._samples import (
+from paneflow.aggregates._functions.checking import Unchecked
+from paneflow.aggregates._functions.roles import Role
+from paneflow.aggregates._functions.sources import python_function
+from paneflow.aggregates._inferring import inferred
+from paneflow.aggregates._inferring.samples import (
     Dtype,
     Event,
     Failure,
@@ -28,7 +29,6 @@ from paneflow.aggregates._samples import (
     events_of,
     try_out,
 )
-from paneflow.aggregates._sources import python_function
 from paneflow.aggregates.kernels import Shape, kernel
 from paneflow.aggregates.laws import alike
 from paneflow.aggregates.operator import Array, Component, Input, Operator, Partials
@@ -36,7 +36,7 @@ from paneflow.aggregates.values import Kind
 from paneflow.errors import QueryError
 
 _numbers = itertools.count()
-"""Numbers that tell operators apart: an aggregate has one operator per kinds of columns."""
+"""Numbers that distinguish operators: an aggregate has one for each combination of kinds."""
 
 
 @dataclass(frozen=True)
@@ -63,11 +63,11 @@ class Typed:
     lowered: Dtype | None
     """The type of numbers that the compiled lower returns; None: lower runs as Python."""
     slow: tuple[str, ...]
-    """What runs as Python although it should be compiled, and why."""
+    """What runs as Python although it could be faster, and why."""
 
 
 def typed(user: Functions, kinds: tuple[Kind, ...]) -> Typed | Failure:
-    """Decide; returns the last failure if the functions accept no sample of such columns."""
+    """Decide how functions run; the last failure if they accept no sample of such columns."""
     try:
         return _decided(user, kinds)
     except _NoneTaken as none:
@@ -99,20 +99,20 @@ def _decided(user: Functions, kinds: tuple[Kind, ...]) -> Typed:
 
 
 def _number(type_: pa.DataType) -> bool:
-    return type_ in _inferred.ARROW.values()
+    return type_ in inferred.ARROW.values()
 
 
 def _compiled(
     user: Functions, kinds: tuple[Kind, ...], tried: Tried
 ) -> tuple[Operator, tuple[Dtype, ...]]:
-    """The operator with typed partials; raises if there is none that does what Python does."""
+    """The operator with typed partials; raises if compiled code would not do what Python does."""
     if Kind.TEXT in kinds:
         raise Unchecked("it reads text")
     for role in (user.lift, user.combine):
         _check_written(role)
     lift, combine = replace(user.lift, limited=True), replace(user.combine, limited=True)
-    alone = _inferred.alone(lift, combine, len(kinds))
-    dtypes = _inferred.partial_types(alone, user.identity, kinds)
+    alone = inferred.alone(lift, combine, len(kinds))
+    dtypes = inferred.partial_types(alone, user.identity, kinds)
     operator = _operator(user, tried, "value", dtypes)
     operator = replace(
         operator,
@@ -153,7 +153,7 @@ def _as_python(user: Functions, tried: Tried) -> Operator:
 
 
 def _check_partials(
-    alone: _inferred.Alone,
+    alone: inferred.Alone,
     user: Functions,
     kinds: tuple[Kind, ...],
     tried: Tried,
@@ -193,8 +193,8 @@ def _with_lower(
     user: Functions, tried: Tried, operator: Operator, dtypes: tuple[Dtype, ...]
 ) -> Typed:
     _check_written(user.lower)
-    lower = _inferred.lower_alone(user.lower)
-    lowered, result = _inferred.result_type(lower, dtypes, tried.bare)
+    lower = inferred.lower_alone(user.lower)
+    lowered, result = inferred.result_type(lower, dtypes, tried.bare)
     if lowered is None:
         return Typed(tried, operator, result or _result_of_samples(user, tried, dtypes), None, ())
     expected = dict(tried.results(user.lower.function, dtypes))
@@ -205,7 +205,7 @@ def _with_lower(
         found = _on_sample(lower, cells[0] if tried.bare else cells)
         if not alike(found, value):
             raise _differs("the result", tried, k, found, value)
-    return Typed(tried, operator, _inferred.ARROW[lowered], lowered, ())
+    return Typed(tried, operator, inferred.ARROW[lowered], lowered, ())
 
 
 def lower_all(made: Typed, lower: Role, n: Array, parts: Partials) -> tuple[Array, Array]:
@@ -249,7 +249,7 @@ def _result_of_samples(
     kinds = {type(result) for result in results if result is not None}
     for dtype, held in (("bool", {bool}), ("int64", {bool, int}), ("float64", {bool, int, float})):
         if kinds and kinds <= held:
-            return _inferred.ARROW[dtype]
+            return inferred.ARROW[dtype]
     try:
         return pa.array(results).type
     except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:

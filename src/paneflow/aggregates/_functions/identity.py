@@ -1,15 +1,14 @@
-"""What a function computes, as a digest that another process comes to as well.
+"""A digest of what a function computes, the same in every process.
 
 Slices and checkpoints outlive the process that wrote them, and may only be merged with those of
-the same functions. A function is told by its code and by every value that it reads: constants,
+the same functions. A function is described by its code and by every value that it reads: constants,
 default values, captured and global variables, attributes of modules, and the functions it calls,
-all of them in the same way. Addresses, names of files and numbers of lines say nothing about what
-is computed, and are left out. A function of the standard library or of an installed package goes
-by its name. What has no such description is refused: a guess would let slices of different
-functions be merged.
+which are described in the same way. Addresses, file names and line numbers do not change what is
+computed, and are left out. Functions of the standard library and of installed packages are
+identified by their names. A value that cannot be described is refused: with a guess, slices of
+different functions could be merged.
 
-Bytecode is Python's own affair, so the same function has another digest under another minor
-version of Python.
+Bytecode changes with the minor version of Python, so the same function then has another digest.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ READS = {
     "LOAD_CLASSDEREF": "captured",
     "IMPORT_NAME": "import",
 }
-UNTOLD = frozenset(
+NOT_DESCRIBED = frozenset(
     {
         "__annotations__",
         "__dataclass_fields__",
@@ -53,7 +52,7 @@ UNTOLD = frozenset(
         "_abc_impl",
     }
 )
-"""What a class holds that says nothing about what it computes."""
+"""Attributes of a class that do not change what it computes."""
 
 
 def digest_of(what: str, given: Any) -> str:
@@ -64,35 +63,35 @@ def digest_of(what: str, given: Any) -> str:
     >>> digest_of("twice", lambda x: 2 * x) == digest_of("thrice", lambda x: 3 * x)
     False
     """
-    teller = _Teller()
+    describer = _Describer()
     try:
-        teller.tell(given)
-    except _Untellable as reason:
+        describer.describe(given)
+    except _CannotDescribe as reason:
         raise UnsupportedError(
             f"{what}: slices and checkpoints belong to functions that can be told apart, and this "
             f"one cannot: it reads {reason}; let it read numbers, text, arrays and functions"
         ) from reason.__cause__
-    return teller.hash.hexdigest()[:12]
+    return describer.hash.hexdigest()[:12]
 
 
-class _Untellable(Exception):
+class _CannotDescribe(Exception):
     pass
 
 
-class _Teller:
+class _Describer:
     """Feeds a hash with a description of values, each beginning with its kind and size."""
 
     def __init__(self) -> None:
         self.hash = hashlib.sha256()
         self._inside: list[int] = []
 
-    def tell(self, value: Any) -> None:
+    def describe(self, value: Any) -> None:
         if id(value) in self._inside:  # a function that calls itself, a list that holds itself
             self._write("within", str(len(self._inside) - self._inside.index(id(value))))
             return
         self._inside.append(id(value))
         try:
-            self._tell(value)
+            self._by_type(value)
         finally:
             self._inside.pop()
 
@@ -106,9 +105,9 @@ class _Teller:
         several = list(values)
         self._write(kind, str(len(several)))
         for value in several:
-            self.tell(value)
+            self.describe(value)
 
-    def _tell(self, value: Any) -> None:
+    def _by_type(self, value: Any) -> None:
         kind = type(value)
         if value is None or value is Ellipsis or value is NotImplemented:
             self._write("constant", repr(value))
@@ -152,7 +151,7 @@ class _Teller:
             else:
                 self._function(value)
         elif isinstance(getattr(value, "py_func", None), types.FunctionType):
-            self.tell(value.py_func)  # compiled by Numba
+            self.describe(value.py_func)  # compiled by Numba
         elif isinstance(value, functools.partial):
             self._each("partial", (value.func, value.args, value.keywords))
         elif isinstance(value, types.MethodType):
@@ -160,15 +159,15 @@ class _Teller:
         elif isinstance(value, types.BuiltinFunctionType | types.MethodWrapperType):
             self._write("builtin", value.__qualname__)
             owner = value.__self__
-            self.tell(owner.__name__ if isinstance(owner, types.ModuleType) else owner)
+            self.describe(owner.__name__ if isinstance(owner, types.ModuleType) else owner)
         elif isinstance(value, types.MethodDescriptorType | types.WrapperDescriptorType):
             self._write("slot", value.__qualname__)
-            self.tell(value.__objclass__)
+            self.describe(value.__objclass__)
         elif isinstance(value, np.ufunc):
             self._ufunc(value)
         elif isinstance(value, types.ModuleType):
             if not _installed_module(value.__name__):
-                raise _Untellable(f"the module {value.__name__!r} as a whole")
+                raise _CannotDescribe(f"the module {value.__name__!r} as a whole")
             self._write("module", value.__name__)
         elif isinstance(value, type):
             self._class(value)
@@ -181,33 +180,35 @@ class _Teller:
 
     def _function(self, function: types.FunctionType) -> None:
         self._write("function")
-        self.tell(function.__code__)
+        self.describe(function.__code__)
         self._each("defaults", (function.__defaults__, function.__kwdefaults__))
         for name, value in read_by(function):
             self._write("reads", name)
-            self.tell(value)
+            self.describe(value)
 
     def _ufunc(self, ufunc: np.ufunc) -> None:
         if getattr(np, ufunc.__name__, None) is not ufunc:
-            raise _Untellable(f"the NumPy function {ufunc!r}, whose code is not at hand")
+            raise _CannotDescribe(f"the NumPy function {ufunc!r}, whose code is not at hand")
         self._write("ufunc", ufunc.__name__)
 
     def _class(self, class_: type) -> None:
         self._write("class", class_.__module__, class_.__qualname__)
         if not _installed_module(class_.__module__):
             self._each("bases", class_.__bases__)
-            held = {k: v for k, v in vars(class_).items() if k not in UNTOLD}
+            held = {k: v for k, v in vars(class_).items() if k not in NOT_DESCRIBED}
             slots = types.MemberDescriptorType | types.GetSetDescriptorType
-            self.tell({k: v for k, v in sorted(held.items()) if not isinstance(v, slots)})
+            self.describe({k: v for k, v in sorted(held.items()) if not isinstance(v, slots)})
 
     def _object(self, value: Any) -> None:
-        """Any other object goes by its class and by what pickle would keep of it."""
+        """Describe any other object by its class and by what pickle would keep of it."""
         try:
             kept = value.__reduce_ex__(2)
         except Exception as error:
-            raise _Untellable(f"an object of {type(value)!r}, which holds no plain data") from error
+            raise _CannotDescribe(
+                f"an object of {type(value)!r}, which holds no plain data"
+            ) from error
         self._write("object")
-        self.tell(type(value))
+        self.describe(type(value))
         if isinstance(kept, str):
             self._write("name", kept)
             return
@@ -219,23 +220,23 @@ class _Teller:
 
 @functools.lru_cache(maxsize=4096)
 def _code_alone(code: types.CodeType) -> bytes:
-    """Code never changes, so it is looked at once."""
-    teller = _Teller()
-    teller.code(code)
-    return teller.hash.digest()
+    """Code never changes, so its digest is computed once."""
+    describer = _Describer()
+    describer.code(code)
+    return describer.hash.digest()
 
 
 def _digest_alone(value: Any) -> bytes:
-    """Sets have no order of their own: their members are put in that of their digests."""
-    teller = _Teller()
-    teller.tell(value)
-    return teller.hash.digest()
+    """The members of a set have no order: they are sorted by their digests."""
+    describer = _Describer()
+    describer.describe(value)
+    return describer.hash.digest()
 
 
 def read_by(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
     """The captured and global variables that a function reads, and what it reads of modules.
 
-    Of a module that is not installed nothing is known but what is read of it by name.
+    A module that is not installed is described only by the attributes that are read from it.
     """
     names = function.__code__.co_freevars
     captured = dict(zip(names, function.__closure__ or (), strict=True))
@@ -248,7 +249,7 @@ def read_by(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
                 continue  # a variable of the function itself, which one inside it captures
             value = _content(captured[name])
         else:
-            # Python's own functions go by their names; so does what is not set yet.
+            # Built-in functions are identified by their names, and so is what is not set yet.
             value = function.__globals__.get(name, NotImplemented)
         while isinstance(value, types.ModuleType) and attributes and hasattr(value, attributes[0]):
             value = getattr(value, attributes.pop(0))
@@ -264,7 +265,7 @@ def _content(cell: types.CellType) -> Any:
 
 @functools.lru_cache(maxsize=1024)
 def _paths(code: types.CodeType) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Names that code reads, with the attributes it reads of them, code inside it included."""
+    """Names that code reads, with the attributes it reads from them, inner functions included."""
     paths: dict[tuple[str, tuple[str, ...]], None] = {}
     kind, path = "", list[str]()
     for instruction in dis.get_instructions(code):

@@ -1,9 +1,9 @@
-"""The types of a user's compiled functions, as Numba infers them.
+"""The types of users' compiled functions, as Numba infers them.
 
-What a function gives for some samples says nothing about what it gives for others; its compiled
-code has one type. A partial's type holds what lift gives, the identity, and what combine makes of
-such partials, again and again until nothing new comes: an integer on one branch and a float on
-another is a float.
+Results on samples cannot tell what type other results have, but compiled code has only one. The
+type of a partial is wide enough for the identity, for what lift returns, and for what combine
+returns for such partials, which is asked until nothing changes. If one branch returns an integer
+and another a float, the type is float.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from numba.core import types
 
-from paneflow.aggregates._checking import Unchecked
-from paneflow.aggregates._samples import Dtype
+from paneflow.aggregates._functions.checking import Unchecked
+from paneflow.aggregates._inferring.samples import Dtype
 from paneflow.aggregates.kernels import compile_loop
 from paneflow.aggregates.values import Kind
 
@@ -63,7 +63,7 @@ def lower_alone(lower: Callable[..., Any]) -> Any:
 
 
 def partial_types(user: Alone, identity: Any, kinds: Sequence[Kind]) -> tuple[Dtype, ...]:
-    """The types of a partial's components; raises what the compiler says if there are none."""
+    """The types of a partial's components; raises the compiler's error if there are none."""
     bare = not isinstance(identity, tuple)
     found = tuple(_of_value(v) for v in ((identity,) if bare else identity))
     lifted = _result(user.lift, tuple(map(_of_kind, kinds)))
@@ -79,9 +79,9 @@ def partial_types(user: Alone, identity: Any, kinds: Sequence[Kind]) -> tuple[Dt
 def result_type(
     lower: Any, partial: tuple[Dtype, ...], bare: bool
 ) -> tuple[Dtype | None, pa.DataType | None]:
-    """The type of lower's results: a number's, or that of Arrow; None where only values tell.
+    """The type of lower's results, as a number and in Arrow; None where only values tell.
 
-    Raises what the compiler says if lower cannot be compiled.
+    Raises the compiler's error if lower cannot be compiled.
     """
     found = _result(lower, (_numba(partial, bare),))
     if isinstance(found, types.Optional):

@@ -1,15 +1,14 @@
 """A float64 sum without rounding, held in a row of integers: what `sum(exact=True)` carries.
 
-A float64 sum depends on the order of its additions, and slices are merged in whatever order an
-engine likes. This sum is an integer instead: every finite double is a whole multiple of 2^-1074,
-so a fixed-point number wide enough for the whole range holds any sum of doubles exactly, and
-integer addition has no order. It is rounded once, when a window is lowered.
+A float64 sum depends on the order of its additions, and engines merge slices in different orders.
+This sum is an integer instead: every finite double is a whole multiple of 2^-1074, so a fixed-point
+number that is wide enough for the whole range holds any sum of doubles exactly, and the order of
+integer additions does not matter. It is rounded once, when a window is lowered.
 
-The number is cut into limbs of 32 bits, each in an int64 cell of its own. Limbs are signed and
-may grow beyond 32 bits: carries are put off until a limb could overflow, about once in a
-thousand million additions. The cell `PENDING` bounds how far that has gone: no limb but the last
-exceeds `PENDING` times 2^32 - 1. Infinities and NaN have no place in a fixed-point number; three
-more cells count them.
+The number is cut into limbs of 32 bits, each in an int64 cell of its own. Limbs are signed and may
+grow beyond 32 bits: carries are postponed until a limb could overflow, about once in a billion
+additions. The cell `PENDING` bounds the growth: no limb but the last exceeds `PENDING` times
+2^32 - 1. Infinities and NaN do not fit into a fixed-point number; three more cells count them.
 
 Kulisch's long accumulator, in the variant of Neal, "Fast exact summation using small and large
 superaccumulators" (2015), with limbs that do not overlap.
@@ -148,7 +147,7 @@ def lower(row: Row) -> float:
     return sign * math.ldexp(float(digits), lowest - 1074)
 
 
-# Numba may call these from compiled code, Python as they are.
+# Compiled code may call these too.
 register_jitable(carry)
 register_jitable(lower)
 
@@ -157,9 +156,9 @@ register_jitable(lower)
 def lower_rows(rows: NDArray[np.int64]) -> NDArray[np.float64]:
     """The value of every row, correctly rounded.
 
-    Equals `math.fsum` to the bit where that has an answer. Where it raises an error, this follows
-    IEEE 754: a sum too large for a double becomes an infinity (only the whole sum counts, not how
-    it came about), infinities of both signs give NaN.
+    Equals `math.fsum` to the bit where that returns a number. Where it raises an error, this
+    follows IEEE 754: a sum too large for a double becomes an infinity (the whole sum, whatever the
+    sums on the way were), and infinities of both signs give NaN.
     """
     out = np.empty(rows.shape[0], np.float64)
     for i in range(rows.shape[0]):

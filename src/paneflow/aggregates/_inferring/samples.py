@@ -1,7 +1,7 @@
-"""What a user's functions give on sample events, as plain Python.
+"""What users' functions return for sample events, run as plain Python.
 
-Compiled functions must give the same on samples, and the results of functions that run as Python
-have the type of those of samples. Samples that the functions cannot take say nothing.
+Compiled functions must return the same for them. For functions that run as Python, the results on
+samples decide the type of all results. Samples that the functions cannot take are skipped.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from paneflow.aggregates._results import plain_value
+from paneflow.aggregates._functions.results import plain_value
 from paneflow.aggregates.laws import check_shape
 from paneflow.aggregates.values import Kind
 
@@ -50,9 +50,9 @@ class Tried:
     def results(
         self, lower: Callable[[Any], Any], dtypes: Sequence[Dtype] | None
     ) -> Iterator[tuple[int, Any]]:
-        """What lower gives for those partials it can take, and which they are.
+        """What lower returns for the partials it can take, with their places.
 
-        `dtypes` are the types in which compiled code holds them.
+        `dtypes` are the types in which compiled code holds partials.
         """
         for k, partial in enumerate(self.partials):
             given = partial
@@ -66,7 +66,7 @@ class Tried:
 
 @dataclass(frozen=True)
 class Failure:
-    """What a function did instead of giving a result."""
+    """What a function did instead of returning a result."""
 
     call: str
     error: str
@@ -82,7 +82,7 @@ def try_out(
     identity: Any,
     events: Iterable[Event],
 ) -> Tried | Failure:
-    """Fold sample events one by one; the last failure if there is none that the functions take."""
+    """Fold sample events one by one; the last failure if the functions take none of them."""
     taken: list[Event] = []
     partials: list[Any] = []
     failure = Failure("lift", "there is no sample")
@@ -111,14 +111,14 @@ def attempt(function: Callable[..., Any], *values: Any) -> Any:
         result = function(*values)
     except Exception as error:
         return Failure(call, f"{type(error).__name__}: {error}")
-    # Python leaves the real numbers where compiled code gives NaN: the root of a negative.
+    # The root of a negative number is complex in Python, and NaN in compiled code.
     if any(isinstance(c, complex) for c in (result if isinstance(result, tuple) else (result,))):
         return Failure(call, f"the result is {result!r}")
     return result
 
 
 def events_of(kinds: Sequence[Kind], given: Iterable[Event]) -> Iterator[Event]:
-    """Sample events of columns of these kinds: the user's that fit, then ours."""
+    """Sample events for columns of these kinds: the user's, as far as they fit, then ours."""
     for event in given:
         if len(event) == len(kinds) and all(map(_fits, event, kinds)):
             yield tuple(

@@ -1,7 +1,7 @@
-"""What a user's function gave, as an Arrow array of the type it must have; nothing is cut to fit.
+"""What users' functions return, as Arrow arrays of the right type; no value is changed to fit.
 
-Arrow itself makes 2 of 2.5 where integers are wanted, an infinity of what float32 cannot hold, and
-leaves out fields that a struct does not have. Here these are errors.
+Arrow itself turns 2.5 into 2 where integers are wanted, turns what float32 cannot hold into an
+infinity, and drops fields that a struct does not have. Here these are errors.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def fitted(what: str, results: Sequence[Any], type_: pa.DataType, advice: str) -
 
 
 def plain_value(value: Any) -> Any:
-    """A NumPy scalar as Python's own; times stay, since their unit would be lost."""
+    """A NumPy scalar as a Python one; times stay as they are, since their unit would be lost."""
     if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0):
         return value if value.dtype.kind in "mM" else value.item()
     return value
@@ -74,7 +74,7 @@ def _inner(type_: pa.DataType) -> list[pa.DataType]:
 
 
 def _cut(value: Any, type_: pa.DataType) -> bool:
-    """Whether something of a value was lost."""
+    """Whether Arrow would lose something of a value."""
     if value is None:
         return False
     if _whole(type_):

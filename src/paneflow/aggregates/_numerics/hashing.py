@@ -1,7 +1,7 @@
 """64-bit hashes of values, the same on every machine and in every engine.
 
-Python's own hash differs from process to process, and a Bloom filter built by one engine must
-answer questions put to it by another. Numbers go through the finaliser of splitmix64 (Steele,
+Python's own hash differs from process to process, but a Bloom filter that one engine has built must
+be readable by all others. Numbers go through the finaliser of splitmix64 (Steele,
 Lea, Flood: "Fast splittable pseudorandom number generators", 2014), text through BLAKE2b.
 
 What is hashed of a value:
@@ -12,7 +12,7 @@ What is hashed of a value:
 - a timestamp (UTC; a naive one is taken as UTC), a time of day, a duration: microseconds;
   a date: days since 1970-01-01.
 
-The functions over arrays and `hash_value` say the same, once for columns and once for the oracle.
+The functions over arrays and `hash_value` return the same hashes, for columns and for the oracle.
 """
 
 from __future__ import annotations

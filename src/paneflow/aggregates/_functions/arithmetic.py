@@ -1,11 +1,11 @@
-"""Python's arithmetic in machine code: what would come out differently is an error.
+"""Python's arithmetic in machine code, with an error wherever the result would differ.
 
-Compiled integers have 64 bits and wrap around without a word, floats that fit into no integer
-become arbitrary ones, and functions of `math` give NaN where Python raises an exception. In a
-user's compiled functions these operations stand in place of the bare ones (`_checking.py` puts
-them there). They take int64, float64 and booleans, and raise what Python raises, or OverflowError
-where Python would go on with a longer integer. For other numbers they refuse to be compiled, and
-for what is no number they do what the bare operation does.
+Compiled integers have 64 bits and silently wrap around, floats too large for an integer become
+arbitrary ones, and functions of `math` return NaN where Python raises an exception. In users'
+compiled functions, these operations replace the bare ones (`checking.py` puts them there). They
+take int64, float64 and booleans, and raise what Python raises, or OverflowError where Python would
+go on with a longer integer. For other numbers they refuse to be compiled; for anything that is not
+a number they do what the bare operation does.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ NUMBERS = (*WHOLE, types.float64)
 
 
 def _numbers(name: str, given: tuple[Any, ...], alone: bool) -> tuple[Any, ...] | None:
-    """The types of numbers, booleans as integers; None if they are no numbers."""
+    """The types of numbers, booleans as integers; None if they are not numbers."""
     plain = tuple(map(types.unliteral, given))
     if all(kind in NUMBERS for kind in plain):
         return tuple(types.int64 if kind in WHOLE else kind for kind in plain)
@@ -42,7 +42,7 @@ def _numbers(name: str, given: tuple[Any, ...], alone: bool) -> tuple[Any, ...] 
 
 
 def _bare(function: Any, kinds: tuple[Any, ...], typing: Any) -> tuple[Any, Emit]:
-    """The type that a bare operation gives, and its instructions."""
+    """The type that a bare operation returns, and its instructions."""
     found = typing.resolve_value_type(function)
     signature = found.get_call_type(typing, kinds, {})
     if signature is None:
@@ -67,9 +67,9 @@ def _typed(
     alone: bool = False,
     floats: bool = False,
 ) -> tuple[Any, Any]:
-    """What an intrinsic gives back: `whole` is for integers, `around` checks what others do.
+    """What an intrinsic returns; `whole` is for integers, `around` checks the other operations.
 
-    `alone`: for numbers alone; `floats`: other numbers become floats first.
+    With `alone` only numbers are accepted; with `floats` all numbers become floats first.
     """
     kinds = _numbers(bare.__name__, given, alone)
     if kinds is None:
@@ -183,7 +183,7 @@ def _inverted(context: Any, builder: Any, values: Any) -> Any:
     return builder.not_(values[0])
 
 
-# Floats that leave the numbers, and floats that become integers.
+# Floats that become infinite or NaN, and floats that become integers.
 
 
 def _not_finite(builder: Any, value: Any) -> Any:
@@ -232,7 +232,7 @@ def _fits(emit: Emit) -> Emit:
     return checked
 
 
-# Comparing an integer with a float: by their values, and not after rounding the integer.
+# An integer is compared with a float by value, without rounding the integer first.
 
 MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 

@@ -1,7 +1,7 @@
-"""Rewrites a user's function so that compiled code means what Python means, or raises an error.
+"""Rewrites a user's function so that compiled code does what Python does, or raises an error.
 
-Operators become calls of `_arithmetic.py`, and so do the functions whose compiled versions differ
-from Python's. What has no checked version is refused with a reason; the function then runs as
+Operators become calls to `arithmetic.py`, and so do functions whose compiled versions differ from
+Python's. If something has no checked version, the function is refused with a reason, and runs as
 plain Python.
 """
 
@@ -13,12 +13,12 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from paneflow.aggregates import _arithmetic
+from paneflow.aggregates._functions import arithmetic
 
 MODULE = "paneflow_checked"
-"""The name of `_arithmetic.py` in generated code."""
+"""The name of `arithmetic.py` in generated code."""
 PREAMBLE = f"""import numba
-from paneflow.aggregates import _arithmetic as {MODULE}
+from paneflow.aggregates._functions import arithmetic as {MODULE}
 
 users = numba.njit(nogil=True, boundscheck=True)
 """
@@ -44,11 +44,11 @@ COMPARED = {
 BUILTIN = {abs: "absolute", int: "whole", round: "rounded", pow: "power"}
 HARMLESS = (min, max, len, range, float, bool, zip, enumerate, isinstance, tuple, list, any, all)
 PASSED = ("isnan", "isinf", "isfinite")
-"""Functions of `math` that mean the same when compiled."""
+"""Functions of `math` that do the same when compiled."""
 
 
 class Unchecked(Exception):
-    """Why compiled code might mean something else than Python."""
+    """Why compiled code might not do what Python does."""
 
 
 def checked(node: ast.FunctionDef, values: Mapping[str, Any], bound: set[str]) -> ast.FunctionDef:
@@ -62,7 +62,7 @@ def checked(node: ast.FunctionDef, values: Mapping[str, Any], bound: set[str]) -
 
 
 def check_constant(value: Any) -> None:
-    """Refuse integers that compiled code would take for something else."""
+    """Refuse integers that compiled code cannot hold."""
     for cell in value if type(value) is tuple else (value,):
         if type(cell) is int and not -(2**63) <= cell < 2**63:
             raise Unchecked(f"it reads {cell}, which does not fit into int64")
@@ -74,7 +74,7 @@ class _Checking(ast.NodeTransformer):
         self._bound = bound
 
     def _meant(self, node: ast.expr) -> Any:
-        """What a name or an attribute of a module stands for; None if it is not known."""
+        """What a name or an attribute of `math` stands for; None if unknown."""
         if isinstance(node, ast.Name) and node.id not in self._bound:
             return self._values.get(node.id, getattr(builtins, node.id, None))
         if isinstance(node, ast.Attribute):
@@ -138,7 +138,7 @@ class _Checking(ast.NodeTransformer):
         if getattr(meant, "__module__", None) == "math" and callable(meant):
             if name in PASSED:
                 return None
-            if name not in _arithmetic.MATH:
+            if name not in arithmetic.MATH:
                 raise Unchecked(f"math.{name} may give something else when compiled")
             return f"math_{name}"
         if getattr(builtins, name, None) is not meant or meant in HARMLESS:

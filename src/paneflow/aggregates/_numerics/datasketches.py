@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from paneflow.aggregates._hashing import hash_value
+from paneflow.aggregates._numerics.hashing import hash_value
 from paneflow.errors import UnsupportedError
 
 Values = NDArray[Any] | Sequence[Any]
@@ -69,12 +69,12 @@ class Hll:
         sketch = datasketches.hll_sketch(lg_k, datasketches.tgt_hll_type.HLL_8)
         for value in values.tolist() if isinstance(values, np.ndarray) else values:
             if isinstance(value, float):
-                # The library knows one zero and one NaN, as we do.
+                # Like us, the library has one zero and one NaN.
                 sketch.update(value)
             elif isinstance(value, int):
                 sketch.update(int(value))
             else:
-                # The library would pass over empty text, and has no place for bytes.
+                # The library would skip empty text, and does not take bytes.
                 sketch.update(hash_value(value) - (1 << 63))
         return sketch
 

@@ -1,0 +1,1 @@
+"""The arithmetic behind the built-in aggregates: sums, deviations, hashes, sketches, decimals."""
