@@ -19,7 +19,7 @@ import numpy as np
 from numba import njit
 
 from bench.merging.clock import cycles, nanoseconds_per_cycle
-from paneflow.merging.atomics import observe, publish
+from paneflow.merging.machine.atomics import observe, publish
 
 ROWS, WIDTH, ROUNDS, TRIALS = 1024, 22, 200, 30
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from paneflow.aggregates.kernels import Shape, kernel
 from paneflow.aggregates.operator import Array, Operator
-from paneflow.merging import _fiba_tree as layout
-from paneflow.merging._fiba_bulk import cut
-from paneflow.merging._fiba_tree import state, weave
 from paneflow.merging.fiba import Fiba
+from paneflow.merging.fiba_tree import layout
+from paneflow.merging.fiba_tree.bulk import cut
+from paneflow.merging.fiba_tree.layout import state, weave
 
 SPREAD = 1 << 32
 """The distance between the times of a window, so that many more fit between two of them."""

@@ -22,7 +22,7 @@ from bench.merging.windows import seconds_to_slide
 from bench.report import Sheet
 from paneflow.aggregates.kernels import Shape, kernel
 from paneflow.aggregates.operator import Array, Operator
-from paneflow.merging.cost import nanoseconds
+from paneflow.merging.machine.cost import nanoseconds
 
 Figures = dict[str, Any]
 CASES: dict[str, Callable[[], Operator]] = {

@@ -1,8 +1,8 @@
 """A rolling maximum over a column of int32, one core, against peers and memcpy.
 
 The system has to clear new memory first. Merges avoid that by reusing a block that is no longer in
-use (`spare.py`), just as memcpy writes to an existing array. The fresh copy, into a new array, and
-a merge that finds no such block show what is lost otherwise.
+use (`machine/spare.py`), just as memcpy writes to an existing array. The fresh copy, into a new
+array, and a merge that finds no such block show what is lost otherwise.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import polars as pl
 from bench.merging.operators import maximum_of_int32
 from bench.merging.throughput import best
 from bench.report import Sheet
-from paneflow.merging import spare
+from paneflow.merging.machine import spare
 from paneflow.merging.sba import Sba
 
 SIZES = (1024, 131_072)

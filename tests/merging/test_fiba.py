@@ -17,7 +17,8 @@ import pytest
 
 from paneflow.aggregates.operator import Array, Component, Operator
 from paneflow.errors import InputError, UnsupportedError
-from paneflow.merging._fiba_tree import (
+from paneflow.merging.fiba import Fiba, FibaMerger
+from paneflow.merging.fiba_tree.layout import (
     AGGREGATE,
     FREE,
     LENGTH,
@@ -29,7 +30,6 @@ from paneflow.merging._fiba_tree import (
     SPINE,
     TIME,
 )
-from paneflow.merging.fiba import Fiba, FibaMerger
 from paneflow.merging.recalculate import Recalculate
 from tests.merging.cases import Case, cases
 

@@ -296,8 +296,8 @@ def test_subtracting_floats_is_refused(name: str) -> None:
 def test_no_algorithm_is_left_out() -> None:
     """Whatever merges slices in `paneflow.merging` takes part in this matrix."""
     found = set()
-    for module in pkgutil.iter_modules(merging.__path__):
-        for value in vars(importlib.import_module(f"paneflow.merging.{module.name}")).values():
+    for module in pkgutil.walk_packages(merging.__path__, "paneflow.merging."):
+        for value in vars(importlib.import_module(module.name)).values():
             if isinstance(value, type) and "name" in vars(value) and hasattr(value, "merge"):
                 found.add(vars(value)["name"])
     assert found == {subject.name for subject in SUBJECTS}

@@ -10,7 +10,7 @@ import pytest
 from paneflow import aggregates as A
 from paneflow.aggregates.operator import Component, Input, Operator, Partials
 from paneflow.aggregates.values import Kind
-from paneflow.merging import lanes as in_lanes
+from paneflow.merging.machine import lanes as in_lanes
 from paneflow.merging.sba import Sba
 
 
@@ -40,7 +40,10 @@ def _partials(operator: Operator, n: int) -> Partials:
 
 
 @pytest.mark.parametrize("operator", [PEAK, AFFINE], ids=lambda operator: operator.name)
-@pytest.mark.parametrize("lanes", in_lanes.RADICES)
+@pytest.mark.parametrize(
+    "lanes",
+    [n if n == 60 else pytest.param(n, marks=pytest.mark.long) for n in in_lanes.RADICES],
+)
 @pytest.mark.parametrize("rows", [1, 2, 5, 40])
 def test_windows_in_lanes_equal_those_of_sba(operator: Operator, lanes: int, rows: int) -> None:
     size = lanes * rows

@@ -9,7 +9,7 @@ import pytest
 
 from paneflow.merging import pba
 from paneflow.merging.contract import Fifo
-from paneflow.merging.cost import nanoseconds
+from paneflow.merging.machine.cost import nanoseconds
 from paneflow.merging.pba import WORTH_A_THREAD, WORTH_SHARING, Pba, open_window, pays
 from tests.merging.cases import cases
 

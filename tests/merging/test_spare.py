@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from paneflow.merging import spare
+from paneflow.merging.machine import spare
 
 COUNT = spare.LARGE // 4
 

@@ -23,7 +23,8 @@ front, and the next turn begins with equal halves.
 
 Combines: DABA at most 4 for an insert, 3 for an evict and 1 for a query. Lite keeps one partial
 for each entry and two more: between R and A, and behind B, it has the partials themselves, and
-remembers the two merges anybody asks for. It needs at most 3, 2 and 1.
+remembers the two merges anybody asks for. It needs at most 3, 2 and 1. Queries get Lite; plain DABA
+is here for comparison.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """FiBA: a finger B-tree, for partials that come out of order.
 
 Tangwongsan, Hirzel, Schneider, "Optimal and General Out-of-Order Sliding-Window Aggregation",
-VLDB 2019; for many entries at once see `_fiba_bulk.py`. Entries are ordered by time in a B-tree
+VLDB 2019; for many entries at once see `fiba_tree/bulk.py`. Entries are ordered by time in a B-tree
 that is entered from its newest and its oldest leaf. Inner nodes know the merge of all below them,
 as in any tree. Nodes on the left and right spine know the merge of what lies between them and the
 root, so a change near either end does not climb to the root, and the whole window is the merge of
@@ -27,11 +27,11 @@ import numpy as np
 from paneflow.aggregates.kernels import Shape, kernel
 from paneflow.aggregates.operator import Array, Component, Operator, Partials
 from paneflow.errors import InputError, UnsupportedError
-from paneflow.merging import _fiba_tree as layout
-from paneflow.merging._fiba_bulk import cut, pour
-from paneflow.merging._fiba_check import check
-from paneflow.merging._fiba_tree import state, weave
 from paneflow.merging.contract import Merger
+from paneflow.merging.fiba_tree import layout
+from paneflow.merging.fiba_tree.bulk import cut, pour
+from paneflow.merging.fiba_tree.invariants import check
+from paneflow.merging.fiba_tree.layout import state, weave
 
 EMPTY_COUNTERS = np.full(layout.COUNTERS, layout.NONE, np.int64)
 """The counters of a tree that is a single leaf without entries."""

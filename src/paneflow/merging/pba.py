@@ -13,8 +13,8 @@ leaves it two combines; what it then lacks is the aggregate of the chunk that it
 when it starts the next. The second thread makes that for the head of the chunk, and the caller
 for its tail, one eighth, so that the second thread has time to finish.
 
-Hand-over is by counters (`atomics.py`): the caller publishes how many partials it has inserted,
-the second thread how many chunks it has finished. There is no lock.
+Hand-over is by counters (`machine/atomics.py`): the caller publishes how many partials it has
+inserted, the second thread how many chunks it has finished. There is no lock.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ import numpy as np
 
 from paneflow.aggregates.kernels import Shape, kernel
 from paneflow.aggregates.operator import Array, Operator, Partials
-from paneflow.merging.atomics import publish
 from paneflow.merging.contract import Algorithm, Fifo, FifoMerger, MergeLoop, power
-from paneflow.merging.cost import nanoseconds
+from paneflow.merging.machine.atomics import publish
+from paneflow.merging.machine.cost import nanoseconds
 from paneflow.merging.sba import SBA
 
 WORTH_A_THREAD = 2048
@@ -59,7 +59,7 @@ def text(shape: Shape, state: str) -> str:
     rest = shape.load("b", "0")
     front = shape.load("a", "m[0] & mask")
     return f"""
-        from paneflow.merging.atomics import breathe, observe, publish
+        from paneflow.merging.machine.atomics import breathe, observe, publish
 
 
         @in_place

@@ -23,8 +23,8 @@ import numpy as np
 from paneflow.aggregates.kernels import Shape, kernel
 from paneflow.aggregates.operator import Array, Operator, Partials
 from paneflow.merging.contract import Algorithm, Merger
-from paneflow.merging.lanes import lanes_of, slide_in_lanes
-from paneflow.merging.spare import empty
+from paneflow.merging.machine.lanes import lanes_of, slide_in_lanes
+from paneflow.merging.machine.spare import empty
 
 
 def text(shape: Shape, state: str) -> str:

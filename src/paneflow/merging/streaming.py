@@ -7,8 +7,8 @@ from paneflow.merging.contract import Algorithm
 from paneflow.merging.daba import DABA_LITE
 from paneflow.merging.flat_fat import FLAT_FAT
 from paneflow.merging.flat_fit import FLAT_FIT
-from paneflow.merging.keyed import KeyedFifos, KeyedWindows
-from paneflow.merging.keyed_fiba import KeyedTrees
+from paneflow.merging.keyed.fifos import KeyedFifos, KeyedWindows
+from paneflow.merging.keyed.trees import KeyedTrees
 from paneflow.merging.sba import SBA
 from paneflow.merging.slick_deque import SLICK_DEQUE, SLICK_DEQUE_INV, selects
 from paneflow.merging.subtract import SUBTRACT

@@ -7,7 +7,8 @@ front runs out, the back is turned over, which merges every partial once more: a
 costs as much as the window is long, the spike in this algorithm's latency.
 
 Two-Stacks keeps a partial and a merge for every entry. Lite keeps one of the two: behind the
-boundary the merges are not needed, before it the partials are not.
+boundary the merges are not needed, before it the partials are not. Queries that ask for
+"two_stacks" get Lite; the plain algorithm is here for comparison.
 """
 
 from __future__ import annotations

@@ -190,7 +190,7 @@ def _helpers(lanes: int) -> Callable[[Shape], str]:
         arrays = ", ".join(shape.names(name) for name in "xflo")
         joined = f"combine({shape.load('l', f'i + {lanes}')}, r)"
         return f"""
-        from paneflow.merging.fetching import soon_read, soon_written
+        from paneflow.merging.machine.fetching import soon_read, soon_written
         {steps}
 
         @helper

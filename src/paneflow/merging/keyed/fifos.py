@@ -15,8 +15,8 @@ import numpy as np
 from paneflow.aggregates.kernels import Shape, kernel
 from paneflow.aggregates.operator import Array, Operator, Partials
 from paneflow.merging.contract import BACK, FRONT, Algorithm, filled
+from paneflow.merging.keyed.regions import FEWEST, Move, Regions, spread
 from paneflow.merging.linked import Linked
-from paneflow.merging.regions import FEWEST, Move, Regions, spread
 
 
 class Slides(NamedTuple):

@@ -10,13 +10,13 @@ import numpy as np
 
 from paneflow.aggregates.kernels import Shape, kernel
 from paneflow.aggregates.operator import Array, Operator, Partials
-from paneflow.merging import _fiba_tree as layout
-from paneflow.merging._fiba_bulk import cut
-from paneflow.merging._fiba_tree import weave
 from paneflow.merging.contract import filled
 from paneflow.merging.fiba import EMPTY_COUNTERS, EMPTY_ROOT
-from paneflow.merging.keyed import Slides, moved_cells
-from paneflow.merging.regions import FEWEST, Move, Regions, spread
+from paneflow.merging.fiba_tree import layout
+from paneflow.merging.fiba_tree.bulk import cut
+from paneflow.merging.fiba_tree.layout import weave
+from paneflow.merging.keyed.fifos import Slides, moved_cells
+from paneflow.merging.keyed.regions import FEWEST, Move, Regions, spread
 
 
 class KeyedTrees:

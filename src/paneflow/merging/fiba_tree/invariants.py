@@ -13,7 +13,7 @@ import numpy as np
 
 from paneflow.aggregates.kernels import Shape, kernel
 from paneflow.aggregates.operator import Array, Operator, Partials
-from paneflow.merging._fiba_tree import (
+from paneflow.merging.fiba_tree.layout import (
     AGGREGATE,
     BOTH,
     CHAINS,

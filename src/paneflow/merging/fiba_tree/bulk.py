@@ -9,7 +9,7 @@ each aggregate is computed once, after the shape is settled.
 from __future__ import annotations
 
 from paneflow.aggregates.kernels import Shape
-from paneflow.merging._fiba_tree import (
+from paneflow.merging.fiba_tree.layout import (
     BOTH,
     CHILD,
     FREE,

@@ -3,8 +3,10 @@
 A counter is a cell of an int64 array. What a thread wrote before a `publish` is seen by every
 thread that `observe`s the new value: that is all PBA needs to hand chunks over without a lock.
 Counters that several threads write are raised by `add` and changed by `exchange`, each one step
-that no other thread can come between. `breathe` lets another thread run: waiting threads sleep a
-little, so that an idle stream costs next to nothing.
+that no other thread can come between. `fence` keeps what a thread wrote before it from being
+overtaken by what it reads after it: two threads that each write one counter, and read the other's
+behind a fence, cannot both miss what the other wrote. `breathe` lets another thread run: waiting
+threads sleep a little, so that an idle stream costs next to nothing.
 
 In plain Python, where the interpreter lock already orders everything, the same names are
 ordinary functions; `add` and `exchange` then take a lock, which compiled code does not know of:
@@ -54,6 +56,10 @@ def exchange(cells: Array, index: int, expected: int, new: int) -> bool:
             return False
         cells[index] = new
     return True
+
+
+def fence() -> None:
+    """Let all threads see what was written so far before anything more is read."""
 
 
 def breathe(microseconds: int) -> None:
@@ -109,6 +115,15 @@ def _exchange(typing_context, cells, index, expected, new):  # type: ignore[no-u
 
 
 @intrinsic
+def _fence(typing_context):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        builder.fence("seq_cst")
+        return context.get_dummy_value()
+
+    return types.void(), generate
+
+
+@intrinsic
 def _sleep(typing_context, microseconds):  # type: ignore[no-untyped-def]
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         shape = ir.FunctionType(ir.IntType(32), [ir.IntType(32)])
@@ -139,6 +154,11 @@ def _exchange_compiled(cells, index, expected, new):  # type: ignore[no-untyped-
     return lambda cells, index, expected, new: _exchange(  # type: ignore[call-arg]
         cells, index, expected, new
     )
+
+
+@overload(fence, inline="always")
+def _fence_compiled():  # type: ignore[no-untyped-def]
+    return lambda: _fence()  # type: ignore[call-arg]
 
 
 @overload(breathe, inline="always")
