@@ -5,9 +5,9 @@ the one that `session()` makes has them. `progress` tells how far a stream of `w
 come, `split` separates the rows of `query.over(df, late=True)` from events that arrived too late.
 """
 
-from paneflow.engines.spark.commits import Progress, progress
 from paneflow.engines.spark.session import session
-from paneflow.engines.spark.streaming import split
+from paneflow.engines.spark.sinks.commits import Progress, progress
+from paneflow.engines.spark.unbounded.streaming import split
 
 __all__ = ["Progress", "progress", "session", "split"]
 

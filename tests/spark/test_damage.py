@@ -24,9 +24,9 @@ import pytest
 import paneflow as pf
 from paneflow import aggregates as A, windows as W
 from paneflow.engines.live.open_windows import Held, OpenWindows
-from paneflow.engines.spark.chunked import numbered, stored_after
-from paneflow.engines.spark.packing import from_bytes
-from paneflow.engines.spark.sink_memory import Memory
+from paneflow.engines.spark.sinks.memory import Memory
+from paneflow.engines.spark.slices.chunked import numbered, stored_after
+from paneflow.engines.spark.slices.packing import from_bytes
 from paneflow.engines.spark.versions import VERSION
 from paneflow.spark import progress
 from tests.spark._driver import QUERIES, SCHEMA

@@ -10,6 +10,7 @@ import pytest
 from tests.pages import PAGES, needs_spark, run
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", [p for p in PAGES if needs_spark(p)], ids=lambda page: page.name)
 def test_the_code_of_a_page_prints_what_the_page_shows(
     spark: Any, page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

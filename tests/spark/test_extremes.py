@@ -18,6 +18,13 @@ SIGNED = [name for name in INTEGERS if name.startswith("int")]
 LARGEST = 2**63 - 1
 
 
+both_windows = pytest.mark.parametrize(
+    "window",
+    [pytest.param(W.tumbling(10), marks=pytest.mark.long), W.sliding(10, 5)],
+    ids=str,
+)
+
+
 @pytest.mark.parametrize("kind", ["tumbling", "long", "delta"])
 def test_integers_at_the_ends_of_their_types(spark: Any, kind: str) -> None:
     r = random.Random(kind)
@@ -39,7 +46,7 @@ def test_integers_at_the_ends_of_their_types(spark: Any, kind: str) -> None:
     assert_same_set(query, query.over(frame_of(spark, table)).toArrow(), expected)
 
 
-@pytest.mark.parametrize("window", [W.tumbling(10), W.sliding(10, 5)], ids=str)
+@both_windows
 def test_a_sum_that_is_too_large_only_in_between_is_none(spark: Any, window: W.Window) -> None:
     table = pa.table({"t": [0, 1, 2, 3], "v": [LARGEST, LARGEST, -LARGEST, -5]})
     query = pf.Query(window, {"sum": A.sum("v"), "mean": A.mean("v")}, time="t")
@@ -48,7 +55,7 @@ def test_a_sum_that_is_too_large_only_in_between_is_none(spark: Any, window: W.W
     )
 
 
-@pytest.mark.parametrize("window", [W.tumbling(10), W.sliding(10, 5)], ids=str)
+@both_windows
 def test_a_sum_beyond_int64_stops_the_job(spark: Any, window: W.Window) -> None:
     from pyspark.errors import PySparkException
 
@@ -57,7 +64,7 @@ def test_a_sum_beyond_int64_stops_the_job(spark: Any, window: W.Window) -> None:
         pf.Query(window, {"sum": A.sum("v")}, time="t").over(frame).collect()
 
 
-@pytest.mark.parametrize("window", [W.tumbling(10), W.sliding(10, 5)], ids=str)
+@both_windows
 def test_zeros_come_out_without_a_sign(spark: Any, window: W.Window) -> None:
     table = pa.table({"t": [0, 1, 10, 11], "v": [-0.0, 0.0, 0.0, -0.0]})
     wanted = {"low": A.min("v"), "high": A.max("v"), "mode": A.mode("v"), "mid": A.median("v")}
@@ -67,7 +74,7 @@ def test_zeros_come_out_without_a_sign(spark: Any, window: W.Window) -> None:
             assert {math.copysign(1.0, value) for value in rows[name].to_pylist()} == {1.0}
 
 
-@pytest.mark.parametrize("t", [2**61 + 1, -LARGEST])
+@pytest.mark.parametrize("t", [2**61 + 1, pytest.param(-LARGEST, marks=pytest.mark.long)])
 @pytest.mark.parametrize(
     "window", [W.tumbling(10), W.sliding(10, 5), W.session(3), W.count(1)], ids=str
 )

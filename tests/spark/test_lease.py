@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import paneflow as pf
-from paneflow.engines.spark.lease import Lease
+from paneflow.engines.spark.sinks.lease import Lease
 
 
 def put(lease: Lease, path: Path, text: str) -> None:

@@ -10,8 +10,8 @@ import pytest
 
 import paneflow as pf
 from paneflow import aggregates as A, windows as W
-from paneflow.engines.spark import batch
-from paneflow.engines.spark.native import carried
+from paneflow.engines.spark.finite import batch
+from paneflow.engines.spark.slices.native import carried
 
 
 @pytest.mark.parametrize("at_once", [1, 7, 50, 10_000])

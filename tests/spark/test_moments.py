@@ -33,7 +33,11 @@ def joined(r: random.Random) -> pa.Table:
     return pa.concat_tables(tables)
 
 
-@pytest.mark.parametrize("windows", [SLIDING, {"whole": W.tumbling(1200)}], ids=["many", "one"])
+@pytest.mark.parametrize(
+    "windows",
+    [pytest.param(SLIDING, marks=pytest.mark.long), {"whole": W.tumbling(1200)}],
+    ids=["many", "one"],
+)
 def test_moments_of_nasty_columns(spark: Any, windows: dict[str, Window]) -> None:
     table = joined(random.Random(len(windows)))
     query = pf.Query(windows, MOMENTS, key="k", time="t")

@@ -12,8 +12,8 @@ import pytest
 
 import paneflow as pf
 from paneflow import aggregates as A, windows as W
-from paneflow.engines.spark import positions
-from paneflow.engines.spark.packing import from_bytes
+from paneflow.engines.spark.finite import positions
+from paneflow.engines.spark.slices.packing import from_bytes
 from tests.properties.cases import affine
 from tests.spark.support import assert_same_set, frame_of
 
@@ -51,15 +51,15 @@ def five_tasks(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     "window",
     [
         W.count(3),
-        W.count(7, 2),
-        W.count(7, 2, partial=True),
-        W.count(2, 9, partial=True),
+        pytest.param(W.count(7, 2), marks=pytest.mark.long),
+        pytest.param(W.count(7, 2, partial=True), marks=pytest.mark.long),
+        pytest.param(W.count(2, 9, partial=True), marks=pytest.mark.long),
         W.count(300, 1, partial=True),
-        W.count(10_000, 3, partial=True),
+        pytest.param(W.count(10_000, 3, partial=True), marks=pytest.mark.long),
     ],
     ids=lambda window: f"{window}{window.partial:d}",
 )
-@pytest.mark.parametrize("key", ["k", None])
+@pytest.mark.parametrize("key", ["k", pytest.param(None, marks=pytest.mark.long)])
 def test_positions_over_several_ranges(five_tasks: Any, window: W.Window, key: str | None) -> None:
     table = skewed(600, 0.8)
     query = pf.Query(window, AGGREGATES, key, time="t")

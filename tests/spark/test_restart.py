@@ -18,8 +18,8 @@ import pytest
 import paneflow as pf
 from paneflow import aggregates as A, windows as W
 from paneflow.engines.live.stream_options import StreamOptions
-from paneflow.engines.spark.sink import EachBatch, ParquetFiles
-from paneflow.engines.spark.sink_memory import Memory
+from paneflow.engines.spark.sinks.memory import Memory
+from paneflow.engines.spark.sinks.sink import EachBatch, ParquetFiles
 from paneflow.spark import progress
 from tests.spark.support import assert_same_set, frame_of, plain, read_files, write_files
 

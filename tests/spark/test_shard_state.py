@@ -13,8 +13,8 @@ import paneflow as pf
 from paneflow import aggregates as A, windows as W
 from paneflow.engines.live.open_windows import OpenWindows
 from paneflow.engines.live.stream_options import StreamOptions
-from paneflow.engines.spark.packing import UNTOLD, from_bytes, to_bytes
-from paneflow.engines.spark.shard_state import ShardProcessor
+from paneflow.engines.spark.slices.packing import UNTOLD, from_bytes, to_bytes
+from paneflow.engines.spark.unbounded.shard_state import ShardProcessor
 
 SOURCE = pa.schema([("ts", pa.timestamp("us", "UTC")), ("v", pa.int64())])
 PARTS = range(3)

@@ -65,7 +65,9 @@ class Composed:
 
 
 @pytest.mark.parametrize(
-    "windows", [MIXED, {"pairs": W.count(2)}], ids=lambda windows: "+".join(windows)
+    "windows",
+    [MIXED, pytest.param({"pairs": W.count(2)}, marks=pytest.mark.long)],
+    ids=lambda windows: "+".join(windows),
 )
 def test_late_events_come_out_whole_beside_the_rows(
     spark: Any, tmp_path: Path, windows: dict[str, W.Window]
@@ -81,6 +83,7 @@ def test_late_events_come_out_whole_beside_the_rows(
     assert_same_set(query, rows, passed(query, counted, 1000))
 
 
+@pytest.mark.long
 def test_a_batch_is_split_into_rows_and_late_events(spark: Any, tmp_path: Path) -> None:
     query = pf.Query(W.tumbling("10 s"), AGGREGATED, "k", lateness="5 s")
     write_files([noted(ON_TIME)], tmp_path / "in")
@@ -130,7 +133,9 @@ def test_there_is_no_progress_without_a_checkpoint(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "windows", [MIXED, {"pairs": W.count(2, 1)}], ids=lambda windows: "+".join(windows)
+    "windows",
+    [MIXED, pytest.param({"pairs": W.count(2, 1)}, marks=pytest.mark.long)],
+    ids=lambda windows: "+".join(windows),
 )
 def test_updates_come_before_the_final_row(
     spark: Any, tmp_path: Path, windows: dict[str, W.Window]

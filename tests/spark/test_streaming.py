@@ -23,7 +23,15 @@ import pytest
 import paneflow as pf
 from paneflow import aggregates as A, windows as W
 from paneflow.windows import Session, SlideByTime, Sliding
-from tests.properties.cases import AGGREGATES, MERGEABLE, WINDOWS, affine, draw_table, range_of
+from tests.properties.cases import (
+    AGGREGATES,
+    MERGEABLE,
+    WINDOWS,
+    affine,
+    draw_aggregate,
+    draw_table,
+    range_of,
+)
 from tests.spark.support import assert_same_set, plain, read_files, write_files
 
 EXHAUSTIVE = int(os.environ.get("PANEFLOW_SPARK_STREAMS", "100"))
@@ -188,7 +196,7 @@ def draw(r: random.Random, windows: tuple[str, ...] = MERGEABLE + ORDERED) -> St
     table = table.take(pa.array(arrival, pa.int64()))
     query = pf.Query(
         {f"w{k}": WINDOWS[r.choice(windows)](r, True) for k in range(r.choice([1, 1, 2, 3]))},
-        {f"a{k}": AGGREGATES[r.choice(tuple(AGGREGATES))](r) for k in range(r.randint(1, 4))},
+        {f"a{k}": draw_aggregate(r, r.choice(tuple(AGGREGATES))) for k in range(r.randint(1, 4))},
         key=r.choice([None, "k", "h", ["k", "h"]]),
         time="t",
         lateness=f"{lateness} us",
@@ -207,7 +215,11 @@ def in_runs(r: random.Random, parts: list[pa.Table]) -> Iterator[list[pa.Table]]
     yield from (run for run in (parts[:cut], parts[cut:]) if run)
 
 
-@pytest.mark.parametrize("windows", [("sliding",), MERGEABLE, ORDERED], ids="+".join)
+@pytest.mark.parametrize(
+    "windows",
+    [pytest.param(("sliding",), marks=pytest.mark.long), MERGEABLE, ORDERED],
+    ids="+".join,
+)
 def test_any_split_of_any_stream(spark: Any, tmp_path: Path, windows: tuple[str, ...]) -> None:
     check(spark, tmp_path, draw(random.Random("+".join(windows)), windows))
 

@@ -19,7 +19,7 @@ import pytest
 
 import paneflow as pf
 from paneflow import aggregates as A
-from paneflow.engines.spark.packing import from_bytes
+from paneflow.engines.spark.slices.packing import from_bytes
 from paneflow.engines.spark.versions import VERSION, stream_identity
 from paneflow.windows import CLOSE_AFTER, CLOSE_BEFORE, OPEN, Custom, WindowClass
 from tests.spark._driver import QUERIES, SCHEMA

@@ -2,14 +2,14 @@
 
 Raw rows stay in the JVM where possible; only slices cross into Python. There are three entries:
 
-- `batch.py` answers over finite frames. `native.py` cuts slices with Spark's own aggregates,
-  `parcels.py` carries what Spark has no aggregate for, `pieces.py` limits how many rows are made
-  at once.
-- `streaming.py` answers over unbounded frames; `shard_state.py` is the state of each shard.
-- `sink.py` answers into a sink; `sink_memory.py` is its state on disk, `commits.py` says which
+- `finite/batch.py` answers over finite frames; `pieces.py` limits how many rows are made at once.
+- `unbounded/streaming.py` answers over unbounded frames; `shard_state.py` is the state of each
+  shard.
+- `sinks/sink.py` answers into a sink; `memory.py` is its state on disk, `commits.py` says which
   batches are done, and `lease.py` lets only the newest run of a stream write.
 
-`versions.py` says which older state this version can read.
+All of them use `slices/`: `native.py` cuts slices with Spark's own aggregates, and `parcels.py`
+carries what Spark has no aggregate for. `versions.py` says which older state this version can read.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from paneflow.engines.live.stream_options import StreamOptions
-from paneflow.engines.spark import batch, streaming
 from paneflow.engines.spark.explaining import explain
+from paneflow.engines.spark.finite import batch
 from paneflow.engines.spark.frames import source_schema
-from paneflow.engines.spark.sink import write_stream
+from paneflow.engines.spark.sinks.sink import write_stream
+from paneflow.engines.spark.unbounded import streaming
 from paneflow.engines.table import check_laws
 from paneflow.errors import UnsupportedError
 from paneflow.windows.many_rows import MAX_ROWS

@@ -1,4 +1,4 @@
-"""Says in words what `batch.py` or `streaming.py` will do with a frame."""
+"""Says in words what `finite/batch.py` or `unbounded/streaming.py` will do with a frame."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from paneflow.engines.live.open_windows import OpenWindows
+from paneflow.engines.spark.finite.native_rows import rows_natively
+from paneflow.engines.spark.finite.positions import has_only_counts
 from paneflow.engines.spark.frames import rows_schema, source_schema
-from paneflow.engines.spark.native import slices_natively
-from paneflow.engines.spark.native_rows import rows_natively
-from paneflow.engines.spark.positions import has_only_counts
+from paneflow.engines.spark.slices.native import slices_natively
 from paneflow.engines.table import layout_of
 from paneflow.planning import Plan, plan
 from paneflow.planning.merge_choice import choose_stream_merge

@@ -5,8 +5,8 @@ next batch; state from newer versions is refused, since it may mean anything. Pa
 forms of their own (`Aggregate.form`): an older form is refused, for the queries that hold it.
 
 1: the first.
-2: a shard has a clock of its own (`clocks.py`), for streams that close their windows when idle; a
-   sink says in its commit which batch is closing windows for that reason.
+2: a shard has a clock of its own (`unbounded/clocks.py`), for streams that close their windows
+   when idle; a sink says in its commit which batch is closing windows for that reason.
 3: a sink commits every batch, also one that brought nothing, and its files have checksums.
 """
 
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from paneflow.aggregates._identity import digest_of
+from paneflow.aggregates._functions.identity import digest_of
 from paneflow.errors import InputError
 from paneflow.slicing.layout import identity_of
 from paneflow.slicing.slices import check_forms

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from paneflow.aggregates import _whole_deviation as whole_deviation
+from paneflow.aggregates._numerics import whole_deviation as whole_deviation
 from paneflow.aggregates.aggregate import Multiset
 from paneflow.aggregates.operator import TIME, Operator
 from paneflow.aggregates.values import Kind, kind_of
@@ -248,8 +248,8 @@ def _whole_deviation(operator: Operator) -> list[Any]:
 
     value = value_of(operator.columns[0]).cast("long")
     high, low = F.shiftright(value, 32), value.bitwiseAND(F.lit(LOW_LIMB))
-    # As aggregates/_whole_deviation.py has it; but Spark may refuse to multiply beyond int64, so
-    # the square of the low limb is made of halves.
+    # As in aggregates/_numerics/whole_deviation.py; but Spark may refuse to multiply beyond int64,
+    # so the square of the low limb is made of halves.
     upper, lower = F.shiftright(low, 16), low.bitwiseAND(F.lit(0xFFFF))
     middle = F.shiftleft(upper * lower, 17) + lower * lower
     cross, above = high * low, high * high

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from paneflow.engines.spark.blocks import Blocks
 from paneflow.engines.spark.frames import batches_of, table_of
-from paneflow.engines.spark.packing import (
+from paneflow.engines.spark.slices.blocks import Blocks
+from paneflow.engines.spark.slices.packing import (
     EVENTS_PER_PARCEL,
     SHARDS,
     chunks,

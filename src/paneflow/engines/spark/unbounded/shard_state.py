@@ -1,7 +1,7 @@
 """The state of one shard of keys in Spark's state store.
 
-Slices are kept in chunks (`chunked.py`), one for each batch that brought some. Events that windows
-need themselves, and the marks of their keys, are written as a whole.
+Slices are kept in chunks (`slices/chunked.py`), one for each batch that brought some. Events that
+windows need themselves, and the marks of their keys, are written as a whole.
 
 Reading chunks back for every batch would cost more than the merging. The worker process outlives
 a batch, so it remembers what it wrote last, under a token that the state holds as well: only if
@@ -21,9 +21,9 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from paneflow.engines.live.open_windows import Held, OpenWindows
 from paneflow.engines.live.stream_options import StreamOptions, marked
-from paneflow.engines.spark.chunked import joined, numbered, stored_after
-from paneflow.engines.spark.clocks import STATE, clock
-from paneflow.engines.spark.packing import UNTOLD, from_bytes, to_bytes
+from paneflow.engines.spark.slices.chunked import joined, numbered, stored_after
+from paneflow.engines.spark.slices.packing import UNTOLD, from_bytes, to_bytes
+from paneflow.engines.spark.unbounded.clocks import STATE, clock
 from paneflow.engines.spark.versions import (
     VERSION,
     check_query,

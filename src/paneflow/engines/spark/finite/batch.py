@@ -4,11 +4,13 @@ There are five ways to answer, and the first that fits is taken:
 
 1. count windows are found by position (`positions.py`);
 2. windows that do not overlap are answered by Spark alone (`native_rows.py`);
-3. slices are cut by Spark's own aggregates, so that only slices cross into Python (`native.py`);
-4. slices are cut in Python, if Spark has no such aggregate (`parcels.py`);
+3. slices are cut by Spark's own aggregates, so that only slices cross into Python
+   (`slices/native.py`);
+4. slices are cut in Python, if Spark has no such aggregate (`slices/parcels.py`);
 5. events are collected by key, if windows cannot be sliced part by part.
 
-Slices are distributed by key and by block of time (`blocks.py`), so that no key overloads a task.
+Slices are distributed by key and by block of time (`slices/blocks.py`), so that no key overloads a
+task.
 """
 
 from __future__ import annotations
@@ -22,14 +24,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paneflow.engines import table
-from paneflow.engines.spark import positions
-from paneflow.engines.spark.blocks import BLOCK, Blocks
+from paneflow.engines.spark.finite import positions
+from paneflow.engines.spark.finite.native_rows import rows_natively
+from paneflow.engines.spark.finite.pieces import spans, without_sessions
 from paneflow.engines.spark.frames import batches_of, chosen, rows_schema, spark_schema, table_of
-from paneflow.engines.spark.native import carried, restored, slices_natively
-from paneflow.engines.spark.native_rows import rows_natively
-from paneflow.engines.spark.packing import PARCELS, chunks
-from paneflow.engines.spark.parcels import EventParcels, FromParcels, SliceParcels
-from paneflow.engines.spark.pieces import spans, without_sessions
+from paneflow.engines.spark.slices.blocks import BLOCK, Blocks
+from paneflow.engines.spark.slices.native import carried, restored, slices_natively
+from paneflow.engines.spark.slices.packing import PARCELS, chunks
+from paneflow.engines.spark.slices.parcels import EventParcels, FromParcels, SliceParcels
 from paneflow.slicing.layout import not_sliceable
 from paneflow.slicing.slices import Slices
 

@@ -21,14 +21,14 @@ import pyarrow.parquet as pq
 
 from paneflow.engines.live.open_windows import Held, OpenWindows
 from paneflow.engines.live.stream_options import StreamOptions
-from paneflow.engines.spark.chunked import numbered, stored_after
 from paneflow.engines.spark.frames import chosen, rows_schema, source_schema, spark_schema
-from paneflow.engines.spark.lease import Lease
-from paneflow.engines.spark.native import carried, instant, restored, slices_natively
-from paneflow.engines.spark.packing import PARCELS, from_bytes
-from paneflow.engines.spark.parcels import SliceParcels
-from paneflow.engines.spark.sink_memory import Memory
-from paneflow.engines.spark.streaming import check_stream
+from paneflow.engines.spark.sinks.lease import Lease
+from paneflow.engines.spark.sinks.memory import Memory
+from paneflow.engines.spark.slices.chunked import numbered, stored_after
+from paneflow.engines.spark.slices.native import carried, instant, restored, slices_natively
+from paneflow.engines.spark.slices.packing import PARCELS, from_bytes
+from paneflow.engines.spark.slices.parcels import SliceParcels
+from paneflow.engines.spark.unbounded.streaming import check_stream
 from paneflow.errors import InputError, QueryError
 from paneflow.slicing.slices import LAST
 from paneflow.windows import DurationLike

@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 
 from paneflow.engines.spark.frames import batches_of, chosen, spark_schema, table_of
-from paneflow.engines.spark.packing import from_bytes, shards_of, to_bytes
+from paneflow.engines.spark.slices.packing import from_bytes, shards_of, to_bytes
 from paneflow.engines.table import answer
 from paneflow.slicing.keys import encode_keys
 from paneflow.windows import Count

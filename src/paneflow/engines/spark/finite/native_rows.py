@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from paneflow.aggregates._numerics.decimals import DIGITS_OF_SUM
 from paneflow.aggregates.aggregate import Aggregate
-from paneflow.aggregates.decimals import DIGITS_OF_SUM
 from paneflow.aggregates.values import Kind, kind_of
 from paneflow.engines.spark.frames import spark_schema
-from paneflow.engines.spark.native import (
+from paneflow.engines.spark.slices.native import (
     LOW_LIMB,
     edge,
     events_of,

@@ -32,7 +32,8 @@ from paneflow.engines.spark.frames import (
     spark_schema,
     table_of,
 )
-from paneflow.engines.spark.packing import (
+from paneflow.engines.spark.session import check_session
+from paneflow.engines.spark.slices.packing import (
     ANSWER,
     EVENTS_PER_PARCEL,
     PARCELS,
@@ -42,7 +43,6 @@ from paneflow.engines.spark.packing import (
     pack,
     shards_of,
 )
-from paneflow.engines.spark.session import check_session
 from paneflow.errors import UnsupportedError
 from paneflow.slicing.slices import ROWS
 
@@ -72,7 +72,8 @@ def over(query: Query, frame: Any, source: pa.Schema, options: StreamOptions) ->
     """The rows of a query over an unbounded frame, as a frame, in append mode."""
     from pyspark.sql import functions as F
 
-    from paneflow.engines.spark.shard_state import ShardProcessor  # which needs PySpark at once
+    # This module needs PySpark at once.
+    from paneflow.engines.spark.unbounded.shard_state import ShardProcessor
 
     check_stream(query, source)
     check_session(frame.sparkSession)

@@ -14,10 +14,17 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from paneflow.engines.live.open_windows import Held
-from paneflow.engines.spark.chunked import joined
-from paneflow.engines.spark.commits import COMMIT, begun, checksum, damaged, read_commit, to_text
-from paneflow.engines.spark.lease import Lease
-from paneflow.engines.spark.packing import from_bytes, to_bytes
+from paneflow.engines.spark.sinks.commits import (
+    COMMIT,
+    begun,
+    checksum,
+    damaged,
+    read_commit,
+    to_text,
+)
+from paneflow.engines.spark.sinks.lease import Lease
+from paneflow.engines.spark.slices.chunked import joined
+from paneflow.engines.spark.slices.packing import from_bytes, to_bytes
 from paneflow.errors import InputError
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""Finite frames: `batch.py` answers, in one of the ways that its neighbours offer."""
