@@ -46,10 +46,18 @@ QUERY = pf.Query(
     key="k",
     time="t",
 )
-SLICES = QUERY.slice(TABLE)
-ROWS = QUERY.finish(SLICES)
-
 Damage = Callable[[pa.Table, np.random.Generator], pa.Table]
+
+
+@pytest.fixture(scope="module")
+def slices() -> pf.Slices:
+    return QUERY.slice(TABLE)
+
+
+@pytest.fixture(scope="module")
+def whole(slices: pf.Slices) -> pa.Table:
+    """The rows of the slices as they were."""
+    return QUERY.finish(slices)
 
 
 def _some_column(table: pa.Table, random: np.random.Generator) -> int:
@@ -147,11 +155,11 @@ DAMAGES: list[Damage] = [
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_damaged_slices_are_refused(damage: Damage) -> None:
+def test_damaged_slices_are_refused(damage: Damage, slices: pf.Slices, whole: pa.Table) -> None:
     refused = 0
     for seed in range(40):
         random = np.random.default_rng(seed)
-        damaged = damage(SLICES.table, random)
+        damaged = damage(slices.table, random)
         try:
             rows = QUERY.finish(pf.Slices(damaged))
         except pf.InputError as error:
@@ -159,7 +167,7 @@ def test_damaged_slices_are_refused(damage: Damage) -> None:
             refused += 1
         else:
             # A null key is a key, a null may stand where nothing was counted, and so on.
-            assert rows.schema == ROWS.schema
+            assert rows.schema == whole.schema
     assert refused >= 20
 
 
@@ -172,15 +180,17 @@ def test_a_slice_of_one_event_that_counts_another_number_of_values_is_refused(co
         query.finish(pf.Slices(damaged))
 
 
-def test_slices_that_come_back_as_they_were_are_finished() -> None:
-    shuffled = SLICES.table.select([*reversed(SLICES.table.column_names)])
-    assert QUERY.finish(pf.Slices(shuffled)).equals(ROWS)
-    with_more = SLICES.table.append_column("mine", pa.nulls(len(SLICES)))
-    assert QUERY.finish(pf.Slices(with_more)).equals(ROWS)
+def test_slices_that_come_back_as_they_were_are_finished(
+    slices: pf.Slices, whole: pa.Table
+) -> None:
+    shuffled = slices.table.select([*reversed(slices.table.column_names)])
+    assert QUERY.finish(pf.Slices(shuffled)).equals(whole)
+    with_more = slices.table.append_column("mine", pa.nulls(len(slices)))
+    assert QUERY.finish(pf.Slices(with_more)).equals(whole)
 
 
-def test_slices_without_rows_have_no_rows() -> None:
-    assert QUERY.finish(pf.Slices(SLICES.table.slice(0, 0))).equals(ROWS.slice(0, 0))
+def test_slices_without_rows_have_no_rows(slices: pf.Slices, whole: pa.Table) -> None:
+    assert QUERY.finish(pf.Slices(slices.table.slice(0, 0))).equals(whole.slice(0, 0))
 
 
 @pytest.mark.parametrize("until", [-(2**63), -(2**70), -(2**62)])

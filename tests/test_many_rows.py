@@ -15,7 +15,7 @@ import pytest
 
 import paneflow as pf
 from paneflow import aggregates as A, windows as W
-from paneflow.engines.spark.pieces import spans, without_sessions
+from paneflow.engines.spark.finite.pieces import spans, without_sessions
 from paneflow.slicing.arranged import Arranged
 from paneflow.slicing.bounds import find_ranges
 from paneflow.slicing.events import read_events

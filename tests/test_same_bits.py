@@ -17,8 +17,9 @@ import pytest
 
 import paneflow as pf
 from paneflow import aggregates as A, windows as W
-from paneflow.merging import lanes, pba
-from paneflow.merging.lanes import WORTH_LANES
+from paneflow.merging import pba
+from paneflow.merging.machine import lanes
+from paneflow.merging.machine.lanes import WORTH_LANES
 
 ROOT = Path(__file__).resolve().parent.parent
 SUMS: dict[str, A.Aggregate] = {

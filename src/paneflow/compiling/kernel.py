@@ -76,10 +76,21 @@ class Kernel(CPUDispatcher):
         self._cache = Kept(self)
 
     def compile(self, sig: Any) -> Any:
-        """The machine code for types of arguments, from the folder or from the compiler."""
+        """The machine code for types of arguments, from the folder or from the compiler.
+
+        Arrays that may only be read, such as those over Arrow's memory, are taken by the machine
+        code for arrays that may be written: it is the same, and compiling takes time. Numba would
+        refuse a kernel that writes to them; a test asks it whether there is one.
+        """
+        given, _ = sigutils.normalize_signature(sig)
+        taken = tuple(map(_writable, given))
         # Two threads compile one after the other anyway.
         with global_compiler_lock, self._cache.attempt():
-            return super().compile(sig)
+            entry = super().compile(sig if taken == given else taken)
+            if given not in self.overloads:
+                found: Any = self.overloads[taken]
+                self.add_overload(found._replace(signature=found.signature.replace(args=given)))
+            return entry
 
 
 class Kept(NullCache):
@@ -159,12 +170,25 @@ class Kept(NullCache):
         return place / f"{name}-{hashlib.sha256(said.encode()).hexdigest()[:32]}.kernel"
 
 
+def _writable(kind: types.Type) -> types.Type:
+    """The type of arguments for which machine code is made, of arrays and tuples of arrays."""
+    if isinstance(kind, types.Array):
+        return kind.copy(readonly=False)
+    if isinstance(kind, types.BaseTuple):
+        parts: Any = kind
+        named = getattr(kind, "instance_class", None)
+        made: types.Type = types.BaseTuple.from_types(tuple(map(_writable, parts)), named)
+        return made
+    return kind
+
+
 def _described(kind: types.Type) -> str:
-    """A type in words; Numba's own leave out the names of a tuple's fields."""
-    fields = getattr(getattr(kind, "instance_class", None), "_fields", ())
+    """A type in words; Numba's own leave out a tuple's fields, and where its class is defined."""
+    class_: Any = getattr(kind, "instance_class", None)
+    named = f" {class_.__module__} {class_._fields}" if hasattr(class_, "_fields") else ""
     parts: Any = kind if isinstance(kind, types.BaseTuple) else ()
     inner = [_described(each) for each in parts]
-    return f"{kind} {fields} {inner}" if fields or inner else str(kind)
+    return f"{kind}{named} {inner}" if named or inner else str(kind)
 
 
 def _outside(library: Any) -> list[str]:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paneflow.aggregates import _hashing, decimals
+from paneflow.aggregates._numerics import decimals, hashing
 from paneflow.aggregates.operator import Array
 from paneflow.aggregates.texts import roomy, taken
 from paneflow.aggregates.values import Kind, kind_of, plain_type, sortable_type
@@ -58,10 +58,10 @@ class Column:
         """64-bit hashes of the values, equal on every machine."""
         if self.texts is not None:
             plain = self.texts.cast(pa.large_binary()).to_pylist()
-            return _hashing.hash_texts(plain)[self.values]
+            return hashing.hash_texts(plain)[self.values]
         if self.kind is Kind.FLOAT:
-            return _hashing.hash_floats(self.values)
-        return _hashing.hash_integers(self.values)
+            return hashing.hash_floats(self.values)
+        return hashing.hash_integers(self.values)
 
     @functools.cached_property
     def ranked(self) -> tuple[Array, Array]:

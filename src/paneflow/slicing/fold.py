@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from paneflow.aggregates._roles import folding
+from paneflow.aggregates._functions.roles import folding
 from paneflow.aggregates.kernels import Shape, kernel
 from paneflow.aggregates.operator import Array, Operator, Partials
 from paneflow.compiling import compiled

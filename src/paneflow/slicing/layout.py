@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from paneflow.aggregates._identity import digest_of
+from paneflow.aggregates._functions.identity import digest_of
 from paneflow.aggregates.aggregate import Aggregate, Kinds, Multiset, Ordered
 from paneflow.aggregates.defined import Defined
 from paneflow.aggregates.lowering import Lowering, column_set

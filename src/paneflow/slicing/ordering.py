@@ -81,7 +81,7 @@ def places_by_code(codes: Array, distinct: int) -> tuple[Array | None, Array]:
     _check_rows(n)
     places = np.empty(n, np.int32)
     # The codes' range is known, and counting them is the first half of placing them.
-    return places, _count_places(_read_only(codes), 0, 0, width, places)[:distinct]
+    return places, _count_places(codes, 0, 0, width, places)[:distinct]
 
 
 def _sorted_few(fields: Sequence[Array]) -> Array | None:
@@ -99,7 +99,7 @@ def _passes(fields: Sequence[Array], n: int, widest: int = DIGIT) -> list[Pass] 
     if n < 2 or (len(fields) == 1 and is_sorted(fields[0])):
         return None
     passes: list[Pass] = []
-    for field in map(_read_only, reversed(fields)):
+    for field in reversed(fields):
         low, high = int(field.min()), int(field.max())
         bits = int(high - low).bit_length()
         count = 1 if 0 < bits <= widest else -(-bits // DIGIT)
@@ -130,19 +130,9 @@ def is_sorted(field: Array) -> bool:
     """Whether a field never decreases; disorder mostly shows early."""
     if len(field) <= FEW:
         return bool((field[1:] >= field[:-1]).all())
-    if len(field) > 1024 and not _sorted_one(_read_only(field[:1024])):
+    if len(field) > 1024 and not _sorted_one(field[:1024]):
         return False
-    return bool(_sorted_one(_read_only(field)))
-
-
-def _read_only(field: Array) -> Array:
-    """The same cells, as an array that cannot be written.
-
-    Arrow's columns are read-only, others are not: kernels would be compiled for both.
-    """
-    view = field.view()
-    view.flags.writeable = False
-    return view
+    return bool(_sorted_one(field))
 
 
 @compiled
@@ -154,38 +144,47 @@ def _sorted_one(field):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _starts(counts):  # type: ignore[no-untyped-def]
+def _count_digits(field, low, shift, mask, counts):  # type: ignore[no-untyped-def]
+    for i in range(len(field)):
+        counts[((field[i] - low) >> shift) & mask] += 1
+
+
+@compiled
+def _histogram(field, low, shift, mask, counts):  # type: ignore[no-untyped-def]
+    _count_digits(field, low, shift, mask, counts)
+
+
+@helper
+def _starts(field, low, shift, mask):  # type: ignore[no-untyped-def]
+    """Where the rows of each digit begin, in the order of digits."""
+    counts = np.zeros(mask + 1, np.int64)
+    _count_digits(field, low, shift, mask, counts)
     total = 0
     for d in range(len(counts)):
         count = counts[d]
         counts[d] = total
         total += count
+    return counts
 
 
 @compiled
 def _first_pass(field, low, shift, width, out):  # type: ignore[no-untyped-def]
     mask = (1 << width) - 1
-    counts = np.zeros(1 << width, np.int64)
-    for i in range(len(field)):
-        counts[((field[i] - low) >> shift) & mask] += 1
-    _starts(counts)
+    at = _starts(field, low, shift, mask)
     for i in range(len(field)):
         d = ((field[i] - low) >> shift) & mask
-        out[counts[d]] = i
-        counts[d] += 1
+        out[at[d]] = i
+        at[d] += 1
 
 
 @compiled
 def _pass(field, low, shift, width, order, out):  # type: ignore[no-untyped-def]
     mask = (1 << width) - 1
-    counts = np.zeros(1 << width, np.int64)
-    for i in range(len(field)):
-        counts[((field[i] - low) >> shift) & mask] += 1
-    _starts(counts)
+    at = _starts(field, low, shift, mask)
     for i in range(len(order)):
         d = ((field[order[i]] - low) >> shift) & mask
-        out[counts[d]] = order[i]
-        counts[d] += 1
+        out[at[d]] = order[i]
+        at[d] += 1
 
 
 def _count_places(field: Array, low: int, shift: int, width: int, places: Array) -> Array:
@@ -221,30 +220,21 @@ def _share_out(work: Callable[[Any], None], jobs: Sequence[Any]) -> None:
 
 
 @compiled
-def _histogram(field, low, shift, mask, counts):  # type: ignore[no-untyped-def]
-    for i in range(len(field)):
-        counts[((field[i] - low) >> shift) & mask] += 1
-
-
-@compiled
-def _place(field, low, shift, mask, counts, places):  # type: ignore[no-untyped-def]
+def _place(field, low, shift, mask, at, places):  # type: ignore[no-untyped-def]
     for i in range(len(field)):
         d = ((field[i] - low) >> shift) & mask
-        places[i] = counts[d]
-        counts[d] += 1
+        places[i] = at[d]
+        at[d] += 1
 
 
 @compiled
 def _places_pass(field, low, shift, width, order, places):  # type: ignore[no-untyped-def]
     mask = (1 << width) - 1
-    counts = np.zeros(1 << width, np.int64)
-    for i in range(len(field)):
-        counts[((field[i] - low) >> shift) & mask] += 1
-    _starts(counts)
+    at = _starts(field, low, shift, mask)
     for i in range(len(order)):
         d = ((field[order[i]] - low) >> shift) & mask
-        places[order[i]] = counts[d]
-        counts[d] += 1
+        places[order[i]] = at[d]
+        at[d] += 1
 
 
 @compiled
@@ -270,11 +260,7 @@ def scatter(values: Array, places: Array) -> Array:
     else:
         # Cells are moved as they are: one kernel serves all types of one width.
         cells = f"i{values.itemsize}"
-        given, places, moved = (
-            _read_only(values.view(cells)),
-            _read_only(places),
-            out.view(cells),
-        )
+        given, moved = values.view(cells), out.view(cells)
         # The call releases the GIL, and no two ranges write to one place.
         _share_out(lambda rows: _scatter(given[rows], places[rows], moved), _shares(len(places)))
     return out

@@ -12,7 +12,7 @@ from typing import Any
 
 from numba.core.errors import NumbaError
 
-from paneflow.aggregates._checking import Unchecked
+from paneflow.aggregates._functions.checking import Unchecked
 from paneflow.aggregates.defined import SlowAggregateWarning
 from paneflow.aggregates.kernels import compile_loop
 from paneflow.errors import InputError

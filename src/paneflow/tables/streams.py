@@ -8,7 +8,7 @@ refused.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Container
+from collections.abc import Container, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -55,6 +55,14 @@ def read(table: Any, wanted: Container[str]) -> pa.Table:
     ]
     columns = [arrays.get(place, pa.nulls(rows)) for place in range(len(fields))]
     return pa.Table.from_arrays(columns, schema=pa.schema(fields))
+
+
+def batches(table: Any) -> Iterator[pa.RecordBatch]:
+    """The batches of a stream, read one at a time."""
+    try:
+        yield from _reader(table)
+    except pa.ArrowException as error:
+        raise _unreadable(table, error) from error
 
 
 def _reader(table: Any) -> pa.RecordBatchReader:

@@ -18,14 +18,12 @@ import numpy as np
 import pyarrow as pa
 
 from paneflow.aggregates.operator import Array
-from paneflow.aggregates.texts import taken
 from paneflow.compiling import compiled
-from paneflow.engines.table.rows import in_schema
+from paneflow.engines.table.rows import as_result, in_schema, key_columns, window_columns
 from paneflow.engines.table.windows import Block, Result, follows_from_number
 from paneflow.slicing.bounds.by_time import count_sliding
 from paneflow.slicing.columns import Column
 from paneflow.slicing.events import Events
-from paneflow.slicing.times import TimeType
 from paneflow.windows import Sliding, Window
 
 FEW_NUMBERS = 65_536
@@ -92,20 +90,11 @@ def place_rows(
         for name, result in block.results.items():
             results.setdefault(name, _Column(total)).write(result, places)
     # Keys first: their codes are let go before the columns below need the room.
-    columns: dict[str, Any] = {
-        name: taken(keys.column(name).combine_chunks(), pa.array(key)) for name in keys.column_names
-    }
+    columns = key_columns(key, keys)
     del key
-    moment = TimeType(schema.field("end").type)
     seq = np.repeat(np.arange(least, least + len(counts)), counts)
-    start, end = window.extent(seq, seq, seq)
-    marks = pa.array(np.zeros(total, np.int32))
-    columns |= {
-        "window": pa.DictionaryArray.from_arrays(marks, pa.array([label], pa.string())),
-        "seq": pa.array(seq),
-        "start": moment.restore(start),
-        "end": moment.restore(end),
-    }
+    alike = np.zeros(total, np.int32)
+    columns |= window_columns(alike, [label], seq, window.extent(seq, seq, seq), schema)
     for name in list(results):
         columns[name] = results.pop(name).array()
     return in_schema(columns, schema)
@@ -132,9 +121,7 @@ class _Column:
 
     def array(self) -> pa.Array:
         assert self._values is not None
-        if self._held is not None:
-            return self._held.decode(self._values, self._valid)
-        return pa.array(self._values, mask=None if self._valid is None else ~self._valid)
+        return as_result(self._values, self._valid, self._held)
 
 
 @compiled

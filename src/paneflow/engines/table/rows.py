@@ -12,6 +12,7 @@ import pyarrow as pa
 from paneflow.aggregates.operator import Array
 from paneflow.aggregates.texts import in_type, joined, taken
 from paneflow.engines.table.windows import Block, Result, follows_from_number
+from paneflow.slicing.columns import Column
 from paneflow.slicing.ordering import inverse, scatter, stable_places
 from paneflow.slicing.times import TimeType
 from paneflow.windows import Sliding, Window
@@ -29,22 +30,34 @@ def assemble(
 
     Blocks are emptied column by column, so that no column is held twice for long.
     """
-    moment = TimeType(schema.field("end").type)
     seq, start, end, label, places = _ordered(blocks, windows, labels)
     key = _joined(blocks, "key", places)
-    texts = pa.array(sorted(windows, key=lambda name: labels[name]), pa.string())
-    columns: dict[str, Any] = {
-        "window": pa.DictionaryArray.from_arrays(pa.array(label), texts),
-        "seq": pa.array(seq),
-        "start": moment.restore(start),
-        "end": moment.restore(end),
-    }
-    for name in keys.column_names:
-        columns[name] = taken(keys.column(name).combine_chunks(), pa.array(key))
+    texts = sorted(windows, key=lambda name: labels[name])
+    columns = window_columns(label, texts, seq, (start, end), schema) | key_columns(key, keys)
     names = list(blocks[0].results)
     made = pool.map(lambda name: _result([b.results.pop(name) for b in blocks], places), names)
     columns.update(zip(names, made, strict=True))
     return in_schema(columns, schema)
+
+
+def window_columns(
+    label: Array, texts: list[str], seq: Array, extent: tuple[Array, Array], schema: pa.Schema
+) -> dict[str, Any]:
+    """The columns that say which window a row is of; `label` is a place in `texts`."""
+    moment = TimeType(schema.field("end").type)
+    start, end = extent
+    return {
+        "window": pa.DictionaryArray.from_arrays(pa.array(label), pa.array(texts, pa.string())),
+        "seq": pa.array(seq),
+        "start": moment.restore(start),
+        "end": moment.restore(end),
+    }
+
+
+def key_columns(key: Array, keys: pa.Table) -> dict[str, Any]:
+    """The columns of the key, of rows whose keys are these rows of a table."""
+    codes = pa.array(key)
+    return {name: taken(keys.column(name).combine_chunks(), codes) for name in keys.column_names}
 
 
 def in_schema(columns: Mapping[str, Any], schema: pa.Schema) -> pa.Table:
@@ -84,7 +97,7 @@ def _result(parts: list[Result], places: Array | None) -> pa.Array:
     held = parts[0].column
     # Stores of different slicings may hold texts by different ranks.
     if isinstance(parts[0].values, pa.Array) or any(p.column is not held for p in parts):
-        whole = joined([_decoded(p) for p in parts])
+        whole = joined([as_result(p.values, p.valid, p.column) for p in parts])
         return whole if places is None else whole.take(pa.array(inverse(places)))
     values = np.concatenate([p.values for p in parts])
     masks = [p.valid for p in parts]
@@ -96,16 +109,20 @@ def _result(parts: list[Result], places: Array | None) -> pa.Array:
     if places is not None:
         values = scatter(values, places)
         valid = None if valid is None else scatter(valid, places)
-    if held is not None:
-        return held.decode(values, valid)
-    return pa.array(values, mask=None if valid is None else ~valid)
+    return as_result(values, valid, held)
 
 
-def _decoded(part: Result) -> pa.Array:
-    """A result as an Arrow array, with its validity applied."""
-    if part.column is not None:
-        return part.column.decode(part.values, part.valid)
-    if part.valid is None or part.valid.all():
-        return part.values
-    index = np.where(part.valid, np.arange(len(part.valid)), 0)
-    return part.values.take(pa.array(index, mask=~part.valid))
+def as_result(
+    values: Array | pa.Array, valid: Array | None, column: Column | None = None
+) -> pa.Array:
+    """Results as an Arrow array, null where they are not valid.
+
+    `column` is the one whose values they are, if they are those of a column.
+    """
+    if column is not None:
+        return column.decode(values, valid)
+    if not isinstance(values, pa.Array):
+        return pa.array(values, mask=None if valid is None else ~valid)
+    if valid is None or valid.all():
+        return values
+    return values.take(pa.array(np.arange(len(valid)), mask=~valid))

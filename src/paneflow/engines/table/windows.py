@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from paneflow.aggregates._roles import merging
+from paneflow.aggregates._functions.roles import merging
 from paneflow.aggregates.aggregate import Aggregate, Constant, Kinds, Multiset, Ordered
 from paneflow.aggregates.defined import Defined
 from paneflow.aggregates.holistic import Distinct, Mode, Quantiles, TopK
