@@ -1,25 +1,33 @@
 """Which strategy answers a stream, and why.
 
 A strategy asked for by name is used, or refused with a reason. For `auto` with one worker, there is
-nothing to share. With several, the windows decide: time and count windows of partials with a fixed
-size are shared by panes. Otherwise whole windows are handed out, by the rule of figure 7 in
-Mencagli et al., "Harnessing Sliding-Window Execution Semantics for Parallel Stream Processing":
-windows whose bounds depend on later events can only be handed out by an emitter that sees all
-events (agnostic workers); if bounds are known as events arrive, workers can keep their own windows
-(active workers).
+nothing to share. With several, they share the batches of time windows whose partials have a fixed
+size; a query's other windows are kept by one worker beside that.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from paneflow._display import counted, table_html
 from paneflow.aggregates.aggregate import Kinds
+from paneflow.aggregates.defined import Defined
 from paneflow.aggregates.lowering import Lowering
 from paneflow.engines.multicore.contract import Strategy
+from paneflow.engines.multicore.costly_functions import may_take_long
+from paneflow.engines.multicore.multiway.designs import (
+    MultiQueue,
+    MultiQueueLockFree,
+    TupleGateSingle,
+)
+from paneflow.engines.multicore.multiway.slice_hive import SliceHive
+from paneflow.engines.multicore.multiway.tuple_gate_parallel import TupleGateParallel
+from paneflow.engines.multicore.multiway.window_hive import WindowHive
 from paneflow.engines.multicore.one_worker.by_slices import merge_reasons, timed_by_slices
 from paneflow.engines.multicore.one_worker.single import Single
+from paneflow.engines.multicore.slices.slices import Slices
 from paneflow.engines.multicore.topologies.handshake import Handshake
 from paneflow.engines.multicore.topologies.hash_once import HashOnce
 from paneflow.engines.multicore.topologies.pane_line import PaneLine
@@ -31,7 +39,6 @@ from paneflow.engines.multicore.workers.agnostic import Agnostic
 from paneflow.errors import QueryError, UnsupportedError
 from paneflow.merging import MERGERS
 from paneflow.planning.merge_choice import check_merge
-from paneflow.windows import WindowClass
 
 if TYPE_CHECKING:
     from paneflow.query import Query
@@ -40,6 +47,7 @@ BY_NAME: dict[str, type[Strategy]] = {
     strategy.name: strategy
     for strategy in (
         Single,
+        Slices,
         Handshake,
         RoundRobin,
         HashOnce,
@@ -48,16 +56,32 @@ BY_NAME: dict[str, type[Strategy]] = {
         PaneLine,
         Active,
         Agnostic,
+        MultiQueue,
+        MultiQueueLockFree,
+        TupleGateSingle,
+        TupleGateParallel,
+        WindowHive,
+        SliceHive,
     )
 }
 
-MERGING: tuple[type[Strategy], ...] = (Single, Active)
+MERGING: tuple[type[Strategy], ...] = (Single, Slices, Active)  # with what derives from them
 """Strategies that merge slices into windows by an algorithm that can be chosen."""
 EARLY = (
     "emit='updates' shows windows before they are final, and only one worker can look into open "
     "windows"
 )
+NOT_SHARED = (
+    "one worker: handing out events or windows of this query would take longer than the work on "
+    "them"
+)
+BY_PANES = "user-defined functions may take long, so workers share what windows are made of"
+NARROW = 8
+"""Numbers in a partial up to which it is merged about as fast as an event is folded into it."""
 ONE_WORKER = "one worker: the thread that puts events in order makes slices and windows too"
+ONE_UPDATER = (
+    "the threads that push merge their sources, and one thread makes slices and windows of them"
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -116,7 +140,7 @@ def choose(
     check_asked(query, kinds, merge)
     found, plan = _choose(query, kinds, workers, strategy, updates, merge)
     merges: list[str] = []
-    if found is Single:
+    if issubclass(found, Single | Slices):
         merges = merge_reasons(query, kinds, merge)
     elif found is Active:
         shares = {label: private(w, 0, workers) for label, w in query.windows.items()}
@@ -137,35 +161,79 @@ def _choose(
         why = found.refuses(query, kinds)
         if updates and found is not Single:
             why = f"{EARLY}: choose 'single' or 'auto'"
-        elif forced and found not in MERGING:
+        elif forced and not issubclass(found, MERGING):
             why = (
                 f"merge={merge!r} would have no effect, because it does not merge slices into "
-                f"windows by such an algorithm: choose 'single' or 'active', or leave merge out"
+                f"windows by such an algorithm: choose 'single', 'slices' or 'active', or leave "
+                f"merge out"
             )
         if why is not None:
             raise UnsupportedError(f"strategy={strategy!r} cannot answer this query: {why}")
         asked = f"strategy={strategy!r} was asked for"
-        if found is Single:
-            return Single, StreamPlan(Single.name, 1, (asked, ONE_WORKER))
+        if issubclass(found, Single):
+            why = ONE_WORKER if found is Single else ONE_UPDATER
+            return found, StreamPlan(strategy, 1, (asked, why))
         return found, StreamPlan(strategy, workers, (asked,))
     if updates and workers > 1:
         return Single, StreamPlan(Single.name, 1, (EARLY,))
     if workers == 1:
         return Single, StreamPlan(Single.name, 1, (ONE_WORKER,))
-    shared = BY_NAME["pane_line"]
-    why = f"merge={merge!r} was asked for" if forced else shared.refuses(query, kinds)
-    if why is None:
-        reason = "windows are made of panes with partials of a fixed size, which workers share"
-        return shared, StreamPlan(shared.name, workers, (reason,))
-    name, reason = worker_model(query)
-    model = BY_NAME[name]
-    reasons = (f"not by panes: {why}", reason)
-    why = model.refuses(query, kinds)
-    if forced and model not in MERGING:
-        why = "they do not merge slices"
-    if why is None:
-        return model, StreamPlan(name, workers, reasons)
-    return Single, StreamPlan(Single.name, 1, (*reasons, f"not by {name} workers: {why}"))
+    timed = timed_by_slices(query, kinds)
+    if timed and is_shareable(query, kinds) and pays(query, timed):
+        return Slices, StreamPlan(Slices.name, workers, tuple(_shared(query, timed)))
+    if not timed and not forced and has_functions(query) and PaneLine.refuses(query, kinds) is None:
+        return PaneLine, StreamPlan(PaneLine.name, workers, (BY_PANES,))
+    return Single, StreamPlan(Single.name, 1, (NOT_SHARED,))
+
+
+def is_shareable(query: Query, kinds: Kinds) -> bool:
+    """Whether it pays to cut batches side by side and to merge slices afterwards.
+
+    It does not where that runs under the interpreter lock, where a slice is so wide that merging it
+    takes longer than folding events into it, or where the events of a slice are taken as a whole:
+    to gather them twice, within a batch and in slices, costs what a second core would bring.
+    """
+    operators = Lowering(query.aggregates, kinds).operators
+    return all(
+        op.compiled
+        and op.fold_many is None
+        and op.gather is None
+        and all((c.width or 1) <= NARROW for c in op.components)
+        for op in operators
+    )
+
+
+def pays(query: Query, timed: Collection[str]) -> bool:
+    """Whether two workers that cut batches are faster than one worker.
+
+    They are where all windows are made of slices and events are put in no order: nothing of a
+    user's is called, which would have to fail on the same event. Otherwise, only if functions of
+    the user may take long.
+    """
+    if has_functions(query):
+        return any(
+            may_take_long(function)
+            for a in query.aggregates.values()
+            if isinstance(a, Defined)
+            for function in (a.definition.lift, a.definition.combine)
+        )
+    return len(timed) == len(query.windows)
+
+
+def has_functions(query: Query) -> bool:
+    """Whether user-defined functions are called, which may take long."""
+    return any(isinstance(a, Defined) for a in query.aggregates.values())
+
+
+def _shared(query: Query, timed: Iterable[str]) -> Iterator[str]:
+    """Which windows workers share, and who answers the others."""
+    yield (
+        f"{', '.join(timed)}: workers share batches, and what they cut these into is merged in "
+        f"the order of batches"
+    )
+    others = [label for label in query.windows if label not in timed]
+    if others:
+        yield f"{', '.join(others)}: not made of slices, so one worker answers beside the others"
 
 
 def check_asked(query: Query, kinds: Kinds, merge: str) -> None:
@@ -180,25 +248,6 @@ def check_asked(query: Query, kinds: Kinds, merge: str) -> None:
         )
     for operator in Lowering(query.aggregates, kinds).operators:
         MERGERS[merge].check(operator)
-
-
-def worker_model(query: Query) -> tuple[str, str]:
-    """Figure 7: which worker model deals out whole windows, and why."""
-    aware = {
-        label: window
-        for label, window in query.windows.items()
-        if window.window_class is WindowClass.FCA
-    }
-    if aware:
-        label, window = next(iter(aware.items()))
-        return "agnostic", (
-            f"window {label!r} ({window}) is forward-context aware: only an emitter that sees "
-            f"all events can tell where it begins and ends"
-        )
-    return "active", (
-        "all windows are forward-context free: it is known as events come which windows they "
-        "join, so each worker keeps windows of its own"
-    )
 
 
 def without_partial(query: Query) -> Query:

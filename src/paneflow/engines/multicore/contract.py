@@ -12,7 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
@@ -144,6 +144,13 @@ class UnitMetrics:
     """How often it found nothing to do and waited."""
     depth: int = 0
     """Messages in its rings now."""
+    busy: float = 0.0
+    """Seconds of processor time spent on its messages. Of short messages only some are timed, and
+    the others are taken to last as long."""
+    steps: int = 0
+    """Messages it has processed."""
+    helped: int = 0
+    """How many of these another thread has processed in its place."""
 
 
 class Strategy(ABC):
@@ -153,6 +160,10 @@ class Strategy(ABC):
     """
 
     name: ClassVar[str]
+    front: ClassVar[type[Any] | None] = None
+    """What puts events in order for it, if it does not leave that to the usual front.
+
+    Pushing threads add to such a front by themselves (`multiway/source_front.py`)."""
 
     @classmethod
     @abstractmethod

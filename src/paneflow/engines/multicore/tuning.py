@@ -113,16 +113,63 @@ class Tuning:
     first_cells: int = 64
     """Open windows or panes that a PU has room for at first; a power of two."""
 
+    # Shared objects of many inputs (multiway/).
+
+    most_winsets: int = 2**20
+    """Intervals that may be open at a time; memory is used only for those that are."""
+    most_tables: int = 2**21
+    """Hash tables of keys that may be open at a time: usually one for each interval."""
+    most_slots: int = 2**26
+    """Places in these tables, for windows of a key and writer."""
+
     # Worker models (workers/).
 
     messages_ahead: int = 4
     """Messages that workers may have before them: one in work, and some so that none waits."""
-    descriptors_per_worker: int = 4
-    """Parts for each worker that the windows of one step are cut into, to level their sizes."""
+    descriptors: int = 8
+    """Parts that the windows of one step are cut into, for any number of workers: enough
+    to level their sizes, as several steps are under way. How floats are grouped must not depend
+    on the number of workers."""
     least_described: int = 2000
     """Events in such a part, below which handing it over costs more than the work on it."""
     most_described: int = 2_000_000
     """Events in such a part, above which it is cut, unless it is a single window."""
+
+    # Batches that are cut into slices by several workers (slices/).
+
+    cut_at_once: int = 2**16
+    """Events that a worker reads and cuts into slices at a time: half a millisecond of work.
+
+    Between two compiled loops a worker needs the interpreter lock, so there should be few."""
+    cut_least: int = 2**14
+    """Events below which a step is not shared any further."""
+    looked_at_together: int = 2**12
+    """Events of short pushes whose times are looked at together: a copy, but fewer calls."""
+    close_together: int = 2**18
+    """Events after which windows close though more batches are ready to be merged.
+
+    With many keys it costs as much to close one window as to close several."""
+    cut_here: int = 4096
+    """Fewer events than this are cut by the thread that brings them, if workers are idle."""
+    cuts_ahead: int = 3
+    """Batches for each worker that may be under way: one in work, and some so that none waits."""
+    rows_at_once: int = 2**19
+    """Rows that windows which slide one by one may make before these are passed on."""
+
+    # Multiway inputs (multiway/).
+
+    longest_node: int = 2**10
+    """Tuples of a run in a T-Gate: inserting a node is then nothing beside copying its tuples."""
+    tuples_per_node: int = 2**4
+    """Tuples that a source's arena has room for, to one node: some inserts are short."""
+    taken_at_once: int = 2**15
+    """Tuples that a reader takes at a time: most of what sorts them stays in the second cache."""
+    merger_room: int = 2**19
+    """Tuples that the arenas of all sources have room for: some megabytes."""
+    least_source_room: int = 2**9
+    """Tuples that the arena of a source has room for, however many sources there are."""
+    full_look: float = 0.01
+    """Seconds after which a thread whose source has no room looks again, unless it is woken."""
 
 
 tuning = Tuning()

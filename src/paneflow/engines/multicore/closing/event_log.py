@@ -122,10 +122,6 @@ class EventLog:
         a, b = bisect_right(starts, first) - 1, bisect_right(starts, last)
         return JoinedBatches(starts[a:b], batches[a:b])
 
-    def gather(self, slots: Array) -> pa.RecordBatch:
-        """The events in some slots, which grow."""
-        return self._pieces.gather(slots)
-
     def settle(self, users: Sequence[Slots]) -> None:
         """What was added stays; what no window needs is dropped, if there is much of it."""
         self._last.settle()
@@ -153,7 +149,7 @@ class EventLog:
         places = np.where(needed, np.cumsum(needed) - 1, NOTHING)
         live = np.flatnonzero(needed)
         self._pieces = (
-            JoinedBatches([0], [self.gather(live)]) if len(live) else JoinedBatches([], [])
+            JoinedBatches([0], [self._pieces.gather(live)]) if len(live) else JoinedBatches([], [])
         )
         following = self.next
         self._next.values[: self.end] = np.where(following == NOTHING, NOTHING, places[following])

@@ -59,6 +59,10 @@ class Extents:
         cut = {name: getattr(self, name)[first:end] for name in names}
         return replace(self, **cut)
 
+    def moved(self, slots: Array, first: int) -> Extents:
+        """The same windows over a part of the slots, which begins at a place."""
+        return replace(self, lo=self.lo - first, hi=self.hi - first, slots=slots)
+
 
 class Finder(ABC):
     """The open windows of one label, over a log that others may use as well."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paneflow.aggregates.decimals import digits
+from paneflow.aggregates._numerics.decimals import digits
 from paneflow.aggregates.values import kind_of, plain_type, sortable_type
 from paneflow.engines.live.stream_options import FINAL, StreamOptions
 from paneflow.engines.multicore import wall_clock

@@ -45,6 +45,18 @@ SILENT = END_OF_STREAM - 1
 """The frontier of a source that has fallen silent: it holds nothing back."""
 
 
+class Added(NamedTuple):
+    """Events that a design's own merging stage has got, as far as it could take them."""
+
+    batch: pa.RecordBatch
+    """The query's columns."""
+    t: Array
+    first: int
+    """The position of the first of them in that stage."""
+    merged: int
+    """How many of them it has taken."""
+
+
 class Arrival(NamedTuple):
     """What one push brought, or that a source has ended or fallen silent."""
 
@@ -61,6 +73,8 @@ class Arrival(NamedTuple):
     """The events with all their columns, if late events are returned."""
     silent: bool = False
     """Whether the source falls silent here."""
+    added: Added | None = None
+    """What the pushing thread has given to a front that merges by itself."""
 
 
 class Behind(NamedTuple):
@@ -154,7 +168,7 @@ class Front:
             self._let_in(fresh)
             fresh = []
             if arrival.batch is not None:
-                self._frontiers[arrival.source] = self._asleep.pop(arrival.source)
+                self._come_back(arrival.source)
                 fresh.append(arrival)
             else:
                 self._pass_over(arrival)
@@ -167,6 +181,10 @@ class Front:
             return [self.watermark] if self.watermark > before else []
         self._stragglers.note(final.key, final.t)
         return [final, self.watermark]
+
+    def _come_back(self, source: int) -> None:
+        """Wait again for a source that was silent."""
+        self._frontiers[source] = self._asleep.pop(source)
 
     def _pass_over(self, arrival: Arrival) -> None:
         """Stop waiting for a source that has ended or fallen silent."""
@@ -234,32 +252,53 @@ class Front:
     def _let_in(self, arrivals: list[Arrival]) -> None:
         if not arrivals:
             return
-        batch = _joined(arrivals)
+        batch = joined(arrivals)
         t = self._times(batch.column(0))
-        if self._single:
-            source = np.zeros(0, np.int64)
-        else:
-            source = np.repeat([a.source for a in arrivals], [a.rows for a in arrivals])
-        if self._single and t[0] >= self.watermark and is_sorted(t):
-            self._frontiers[0] = max(self._frontiers[0], t[-1])
-            self._watermark[0] = max(self.watermark, int(self._frontiers[0]) - self._lateness)
-        else:
-            behind, limit = np.zeros(len(t), np.bool_), np.empty(len(t), np.int64)
-            _arrive(t, source, self._frontiers, self._watermark, self._lateness, behind, limit)
-            if behind.any():
-                whole = [a.whole for a in arrivals if a.whole is not None]
-                if self._stragglers.possible:
-                    of = source if self._single else source[behind]
-                    late = batch.filter(pa.array(behind))
-                    pushed = chosen_across(whole, behind)
-                    self._behind.append(Behind(late, t[behind], of, limit[behind], pushed))
-                else:
-                    self._note_late(whole, behind)
-                batch, t = batch.filter(pa.array(~behind)), t[~behind]
-                source = source if self._single else source[~behind]
+        source = self._sources_of(arrivals)
+        behind, limit = self._arrive(t, source)
+        if behind is not None:
+            self._set_aside(arrivals, batch, t, source, behind, limit)
+            batch, t = batch.filter(pa.array(~behind)), t[~behind]
+            source = source if self._single else source[~behind]
         if self._updates and len(t):
             self._fresh.append((self.keys.encode(batch), t))
         self._held.add(batch, t, source)
+
+    def _sources_of(self, arrivals: list[Arrival]) -> Array:
+        """The source of each event; nothing if there is only one."""
+        if self._single:
+            return np.zeros(0, np.int64)
+        return np.repeat([a.source for a in arrivals], [a.rows for a in arrivals])
+
+    def _arrive(self, t: Array, source: Array) -> tuple[Array | None, Array]:
+        """Move the watermark; which events are behind it, if any, and the watermarks they met."""
+        limit = np.empty(len(t), np.int64)
+        if self._single and t[0] >= self.watermark and is_sorted(t):
+            self._frontiers[0] = max(self._frontiers[0], t[-1])
+            self._watermark[0] = max(self.watermark, int(self._frontiers[0]) - self._lateness)
+            return None, limit
+        behind = np.zeros(len(t), np.bool_)
+        arrive(t, source, self._frontiers, self._watermark, self._lateness, behind, limit)
+        return behind if behind.any() else None, limit
+
+    def _set_aside(
+        self,
+        arrivals: list[Arrival],
+        batch: pa.RecordBatch,
+        t: Array,
+        source: Array,
+        behind: Array,
+        limit: Array,
+    ) -> None:
+        """Keep events behind the watermark apart, or count them as late if no window is open."""
+        whole = [a.whole for a in arrivals if a.whole is not None]
+        if not self._stragglers.possible:
+            self._note_late(whole, behind)
+            return
+        of = source if self._single else source[behind]
+        late = batch.filter(pa.array(behind))
+        pushed = chosen_across(whole, behind)
+        self._behind.append(Behind(late, t[behind], of, limit[behind], pushed))
 
     def _note_late(self, events: Iterable[Pushed], late: Array) -> None:
         """Count late events, and keep them if they are to be returned."""
@@ -296,7 +335,7 @@ class Front:
         """Time and source as one number for each event."""
         assert self._shift is not None
         most = 2 ** (62 - self._shift)
-        if len(run) and max(-int(run.t[0]), int(run.t[-1])) >= most:
+        if len(run) and max(-int(run.t.min()), int(run.t.max())) >= most:
             raise UnsupportedError(
                 f"times beyond {most} cannot be told apart by source in a stream of "
                 f"{len(self._frontiers)} sources with aggregates that depend on the order of "
@@ -312,7 +351,7 @@ def _depends_on_order(query: Query) -> bool:
     return any(each.order_sensitive or not each.commutative for each in laws)
 
 
-def _joined(arrivals: list[Arrival]) -> pa.RecordBatch:
+def joined(arrivals: list[Arrival]) -> pa.RecordBatch:
     """The query's columns of all batches, concatenated."""
     batches: list[Any] = [a.batch for a in arrivals]
     places = arrivals[0].places
@@ -332,7 +371,7 @@ def _has_more(batch: pa.RecordBatch, places: list[int] | None) -> bool:
 
 
 @compiled
-def _arrive(t, source, frontiers, watermark, lateness, behind, limit):  # type: ignore[no-untyped-def]
+def arrive(t, source, frontiers, watermark, lateness, behind, limit):  # type: ignore[no-untyped-def]
     """Move frontiers and watermark event by event, and mark the events behind the watermark.
 
     `limit` gets the watermark that each of these met.

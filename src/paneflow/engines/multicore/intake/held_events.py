@@ -54,12 +54,12 @@ class HeldEvents:
     def add(self, batch: pa.RecordBatch, t: Array, source: Array) -> None:
         """Hold more events."""
         if len(t):
-            self._runs.append(self._sorted(SortedRun(batch, t, source)))
+            self._runs.append(self.in_order(SortedRun(batch, t, source)))
 
     def all(self) -> SortedRun | None:
         """All events in order, without removing them; None if there are none."""
         if len(self._runs) > 1:
-            return self._sorted(_joined(self._runs))
+            return self.in_order(joined(self._runs))
         return self._runs[0] if self._runs else None
 
     def release(self, until: int) -> SortedRun | None:
@@ -76,10 +76,11 @@ class HeldEvents:
             final.append(run if cut == len(run) else run.between(0, cut))
         self._runs = self._merged(held)
         if len(final) > 1:
-            return self._sorted(_joined(final))
+            return self.in_order(joined(final))
         return final[0] if final else None
 
-    def _sorted(self, run: SortedRun) -> SortedRun:
+    def in_order(self, run: SortedRun) -> SortedRun:
+        """The same events, sorted; those with equal time and source keep their order."""
         if is_sorted(run.t) if len(run.source) == 0 else _in_order(run.t, run.source):
             return run
         self.moved += len(run)
@@ -95,13 +96,13 @@ class HeldEvents:
         for run in given:
             last = run
             while runs and len(runs[-1]) < min(2 * len(last), tuning.longest_run - len(last)):
-                last = self._sorted(_joined([runs.pop(), last]))
+                last = self.in_order(joined([runs.pop(), last]))
                 self.moved += len(last)
             runs.append(last)
         return runs
 
 
-def _joined(runs: list[SortedRun]) -> SortedRun:
+def joined(runs: list[SortedRun]) -> SortedRun:
     """Runs, concatenated."""
     return SortedRun(
         pa.concat_batches([run.batch for run in runs]),

@@ -3,10 +3,13 @@
 The keys of a batch are encoded by columns (`slicing/keys.py`), and only its few distinct keys are
 looked up one by one. Codes never change, so what is kept for each key can be kept in arrays. The
 order of the keys themselves matters only when rows are sorted.
+
+Several threads may encode keys at a time: new ones are learned by one thread after the other.
 """
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
@@ -41,6 +44,8 @@ class KeyCodes:
 
         Other threads look keys up while new ones arrive: codes are only added, and when there is
         no room left, both are replaced."""
+        self._lock = threading.Lock()
+        """Held while keys are learned, or read by their codes."""
 
     def __len__(self) -> int:
         return len(self._codes) if self._names else 1
@@ -56,9 +61,10 @@ class KeyCodes:
                 return codes
         local, distinct = encode_keys(pa.Table.from_batches([events]), self._names)
         values = list(zip(*map(_lookups, distinct.columns), strict=True))
-        known = [self._codes.get(value, -1) for value in values]
-        if -1 in known:
-            self._learn(local, distinct, values, known)
+        with self._lock:
+            known = [self._codes.get(value, -1) for value in values]
+            if -1 in known:
+                self._learn(local, distinct, values, known)
         codes = np.array(known, np.int64)
         if (
             len(codes)
@@ -133,21 +139,24 @@ class KeyCodes:
 
     def column(self, name: str, codes: Array) -> pa.Array:
         """A column of the keys with these codes."""
-        if name in self._numbers:
-            return as_arrow(taken(self._numbers[name].values, codes), self._types[name])
-        return self._of(codes).column(name)
+        with self._lock:
+            if name in self._numbers:
+                return as_arrow(taken(self._numbers[name].values, codes), self._types[name])
+            return self._of(codes).column(name)
 
     def ranks(self, codes: Array) -> Array:
         """Numbers in the order of the keys with these codes, nulls first."""
         if not self._names or len(codes) == 0:
             return codes
-        if self._ranks is None and len(codes) < len(self):
-            # While many keys are new, only those that are needed are sorted.
-            asked, places = np.unique(codes, return_inverse=True)
-            return self._encoded(asked)[places]
-        if self._ranks is None:
-            self._ranks = self._encoded(np.arange(len(self))).astype(np.int64, copy=False)
-        return self._ranks[codes]
+        with self._lock:
+            if self._ranks is None and len(codes) < len(self):
+                # While many keys are new, only those that are needed are sorted.
+                asked, places = np.unique(codes, return_inverse=True)
+                return self._encoded(asked)[places]
+            if self._ranks is None:
+                self._ranks = self._encoded(np.arange(len(self))).astype(np.int64, copy=False)
+            ranks = self._ranks
+        return ranks[codes]
 
     def _encoded(self, codes: Array) -> Array:
         return encode_keys(pa.Table.from_batches([self._of(codes)]), self._names)[0]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from paneflow.aggregates.operator import Array
+from paneflow.compiling import compiled
 from paneflow.engines.multicore.contract import Batch
 from paneflow.engines.multicore.ticks import BEFORE_ALL, END_OF_STREAM
 from paneflow.engines.multicore.tuning import tuning
@@ -35,6 +36,11 @@ class RowGuard:
         """The time of each key's latest event."""
         self._keys = self._events = 0
         self._now = BEFORE_ALL
+
+    @property
+    def watches(self) -> bool:
+        """Whether some windows overlap so much that they are watched."""
+        return bool(self._windows) and self._max_rows is not None
 
     def feed(self, events: Batch) -> None:
         """Refuse events between two of which too many windows would close."""
@@ -100,7 +106,13 @@ class RowGuard:
             grown = np.full(2 * known, BEFORE_ALL)
             grown[: len(self._latest)] = self._latest
             self._latest = grown
-        np.maximum.at(self._latest, key, t)
+        _keep_latest(key, t, self._latest)
         self._keys = max(self._keys, known)
         self._events += len(key)
         self._now = max(self._now, int(t[-1]))
+
+
+@compiled
+def _keep_latest(key, t, latest):  # type: ignore[no-untyped-def]
+    for i in range(len(key)):
+        latest[key[i]] = max(latest[key[i]], t[i])

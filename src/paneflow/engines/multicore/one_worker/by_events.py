@@ -10,23 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-import numpy as np
-import pyarrow as pa
-
+from paneflow.engines.multicore.closing.answering import Closed, answered
 from paneflow.engines.multicore.closing.event_log import EventLog
-from paneflow.engines.multicore.closing.finders import Extents
 from paneflow.engines.multicore.closing.opening import finders
-from paneflow.engines.multicore.contract import Batch, Result, Rows
-from paneflow.engines.multicore.ticks import BEFORE_ALL
-from paneflow.engines.table import answer
-from paneflow.slicing.bounds.given import Given
-from paneflow.slicing.bounds.ranges import Ranges
-from paneflow.slicing.columns import one_chunk
+from paneflow.engines.multicore.contract import Batch, Rows
 
 if TYPE_CHECKING:
     from paneflow.query import Query
-
-CODE = "\0key"
 
 
 class ByEvents:
@@ -55,7 +45,17 @@ class ByEvents:
     def advance(self, watermark: int, arrived: float) -> list[Rows]:
         """The windows that are final at the watermark."""
         found = [finder.advance(watermark) for finder in self._finders]
-        return [self._answered(each, arrived) for each in found if each is not None]
+        return [
+            answered(
+                self._query,
+                self._names[each.label],
+                Closed.of(each, self._log),
+                arrived,
+                self._merge,
+            )
+            for each in found
+            if each is not None
+        ]
 
     def settle(self) -> None:
         """What has been taken and given out stays so."""
@@ -68,26 +68,3 @@ class ByEvents:
         for finder in self._finders:
             finder.undo()
         self._log.undo()
-
-    def _answered(self, found: Extents, arrived: float) -> Rows:
-        """The rows of windows, as a query over a table that has nothing but their events."""
-        query, name = self._query, self._names[found.label]
-        keys, local = np.unique(self._log.key[found.slots], return_inverse=True)
-        order = np.argsort(found.slots)
-        batch = self._log.gather(found.slots[order])
-        if len(self._log.behind):
-            # Stragglers of equal time may stand before others, as their sources do.
-            again = np.argsort(self._log.moments[found.slots[order]], kind="stable")
-            order, batch = order[again], batch.take(pa.array(again))
-        table = pa.Table.from_batches([batch]).append_column(CODE, pa.array(local[order]))
-        of = np.searchsorted(keys, found.key).astype(np.int32)
-        given = Given(query.windows[name], Ranges(of, found.seq, found.lo, found.hi))
-        question = type(query)({name: given}, query.aggregates, CODE, query.time)
-        rows = answer(question, table, merge=self._merge)
-        seq, start, end, code = (
-            one_chunk(rows.column(c)).cast(pa.int64()).to_numpy()
-            for c in ("seq", "start", "end", CODE)
-        )
-        results = {each: Result(one_chunk(rows.column(each)), None) for each in query.aggregates}
-        label = np.full(len(seq), found.label, np.int32)
-        return Rows(label, keys[code], seq, start, end, results, arrived, BEFORE_ALL)

@@ -111,15 +111,23 @@ class BySlices:
     def take(self, events: Batch) -> None:
         """Fold events into slices."""
         came = Read(events.key, events.t, events.moments, events.columns)
+        self.take_read(came, events.behind)
+
+    def take_read(self, came: Read, behind: bool) -> None:
+        """Fold events into slices; `behind` says whether they are stragglers."""
         if self._ordered:
             keep(self._kept, came)
-            if events.behind:
+            if behind:
                 came = self._again(came)
         block = self._folded(came)
         self._slices.put(block)
-        if events.behind:
+        if behind:
             for each in self._windows:
                 each.take_behind(block, self._before, replaced=self._ordered)
+
+    def put(self, block: Block) -> None:
+        """Take slices that were folded elsewhere, in order and each once; none is of stragglers."""
+        self._slices.put(block)
 
     def advance(self, watermark: int, arrived: float) -> list[Rows]:
         """The windows that the watermark has reached."""
@@ -243,9 +251,7 @@ class BySlices:
         lengths = np.array(
             [float((hi[s] - lo[s]).mean()) if s.stop > s.start else 0.0 for s in spans]
         )
-        names = [self._asked] * len(spans)
-        if self._asked == "auto":
-            names = choose_merges(rows, lengths, len(held))
+        names = self._merges(rows, lengths, len(held))
         merged = {}
         for operator, partials in held.partials.items():
             out = operator.empty(len(lo))
@@ -255,6 +261,12 @@ class BySlices:
                     column[span] = values
             merged[operator] = out
         return merged
+
+    def _merges(self, rows: Array, lengths: Array, slices: int) -> list[str]:
+        """The algorithm for each label: its windows are so many, of so many slices each."""
+        if self._asked == "auto":
+            return choose_merges(rows, lengths, slices)
+        return [self._asked] * len(rows)
 
     def _forget(self, watermark: int) -> None:
         """Drop slices that no open window begins before."""

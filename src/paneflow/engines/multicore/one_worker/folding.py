@@ -16,19 +16,31 @@ def folded(
 ) -> tuple[dict[tuple[str, ...], Array], dict[Operator, Partials]]:
     """How many events there are between two edges, and what they amount to."""
     presences = {columns: _presence(columns, arranged) for columns in lowering.counted}
-    partials = {}
-    for operator in lowering.operators:
-        columns = column_set(operator.columns)
-        presence = presences.get(columns)
-        if presence is None:
-            presence = _presence(columns, arranged)
-        inputs = [
-            presence.keep(moments if i.column == TIME else arranged.form(i.column, i.form))
-            for i in operator.inputs
-        ]
-        partials[operator] = fold(operator, inputs, presence.position(edges))
+    partials = {
+        operator: folded_one(
+            operator, arranged, moments, edges, presences.get(column_set(operator.columns))
+        )
+        for operator in lowering.operators
+    }
     counted = {columns: np.diff(p.position(edges)) for columns, p in presences.items()}
     return counted, partials
+
+
+def folded_one(
+    operator: Operator,
+    arranged: Arranged,
+    moments: Array,
+    edges: Array,
+    presence: Presence | None = None,
+) -> Partials:
+    """What an operator makes of the events between two edges; `presence`: those it counts."""
+    if presence is None:
+        presence = _presence(column_set(operator.columns), arranged)
+    inputs = [
+        presence.keep(moments if i.column == TIME else arranged.form(i.column, i.form))
+        for i in operator.inputs
+    ]
+    return fold(operator, inputs, presence.position(edges))
 
 
 def _presence(columns: tuple[str, ...], arranged: Arranged) -> Presence:

@@ -1,9 +1,9 @@
 """The windows of one label, kept merged for every key from one watermark to the next.
 
 Windows that overlap hold mostly what the windows before them held. So for each key the slices of
-its last window are kept as a streaming algorithm wants them (`merging/keyed.py`); when the next
-window closes, a few slices enter and a few leave. A push then costs by what comes and by how many
-rows close, not by how many slices windows have.
+its last window are kept as a streaming algorithm wants them (`merging/keyed/fifos.py`); when the
+next window closes, a few slices enter and a few leave. A push then costs by what comes and by how
+many rows close, not by how many slices windows have.
 
 Nothing is lost when these are dropped: they can be built again from the slices themselves.
 """
@@ -15,13 +15,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from paneflow.aggregates._roles import merging
+from paneflow.aggregates._functions.roles import merging
 from paneflow.aggregates.lowering import Lowering
 from paneflow.aggregates.operator import Array, Operator, Partials
 from paneflow.compiling import compiled
 from paneflow.engines.multicore.one_worker.slice_runs import Block, empty_block
-from paneflow.merging.keyed import Slides, moved_cells
-from paneflow.merging.regions import FEWEST, Regions, spread
+from paneflow.merging.keyed.fifos import Slides, moved_cells
+from paneflow.merging.keyed.regions import FEWEST, Regions, spread
 from paneflow.merging.streaming import keyed_windows
 from paneflow.windows import Sliding
 

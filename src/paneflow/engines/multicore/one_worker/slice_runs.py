@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from paneflow.aggregates._roles import merging
+from paneflow.aggregates._functions.roles import merging
 from paneflow.aggregates.operator import Array, Operator, Partials
 from paneflow.engines.multicore.tuning import tuning
 from paneflow.merging import MERGERS

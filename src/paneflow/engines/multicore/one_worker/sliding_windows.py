@@ -37,6 +37,11 @@ class SlidingWindows:
         """By what the partials of an operator are merged, and why; None for counts of events."""
         return choose_stream_merge(self.window, operator, late=self._late, asked=self._asked)
 
+    @property
+    def begun(self) -> bool:
+        """Whether windows are kept merged, and the next to close follow them."""
+        return self._kept is not None
+
     def copy(self) -> SlidingWindows:
         """The same windows; what is kept merged has to be built again."""
         other = copy.copy(self)

@@ -6,7 +6,7 @@ One thread at a time works on a stream: the stream thread, or a pushing thread i
 It holds the *turn* (`Turns.lock`). A strategy with several workers hands the work on to its PUs,
 which are threads too; if the work is short, the thread with the turn does it for them.
 
-A pushing thread (`Pump.push`)::
+A pushing thread (`pushing.py`)::
 
     push ──▶ is there room? ──no──▶ ASLEEP until the stream thread has taken something ──▶ ask again
                   │ yes
@@ -19,10 +19,13 @@ A pushing thread (`Pump.push`)::
                   ▼
          WORKS on all that waits, makes rows readable ──▶ rests as long as it worked ──▶ return
 
+    With a front that merges by itself (`multiway/source_front.py`), the thread adds its events to
+    the merger before they wait, outside of all locks but that of its source.
+
     "Rests": what it pushes meanwhile waits, to be worked on together. A push that may have ended
     windows is worked on at once, unless the thread comes straight back with more.
 
-The stream thread (`Pump._work`)::
+The stream thread (`stream_thread.py`)::
 
     ┌──▶ too many rows unread? ──yes──▶ ASLEEP until they are read
     │             │ no
@@ -60,16 +63,22 @@ A thread that holds a lock may take only locks further down this list:
 1. `Stream`: its state, and whether its inside has begun
 2. `Admission`: the columns of each source
 3. `Turns`: the turn, held by the thread that works on the stream
-4. `Pump`: what waits, and the outboxes, whose conditions use this lock
-5. `Unit`: the turn of one PU, held by the thread that does its work; never two at a time
-6. `Schedule`: which agnostic workers are ready
-7. `Gathering`: rows of workers that wait for those of earlier messages
-8. `Crew`: the first failure
+4. `AddingFront`: one source, held by the thread that acts for it; never two at a time
+5. `LockedQueues`: the queue of one source, held by the thread that puts in or takes out
+6. `Shared`: what the threads of a stream share; the inbox and the outboxes use this lock
+7. `Unit`: the turn of one PU, held by the thread that does its work; never two at a time
+8. `Shares`: what workers that cut batches into slices have to do
+9. `KeyCodes`: the keys of a stream, held while new ones are learned
+10. `Schedule`: which agnostic workers are ready
+11. `Gathering`: rows of workers that wait for those of earlier messages
+12. `Crew`: the first failure
 
-Only the turn may be held while waiting: for room in the PUs' rings, or for a reader. Everything
-else that sleeps holds no lock: pushing and reading threads sleep on locks of their own
+Only the turn may be held while waiting: for room in the PUs' rings, or for a reader. A pushing
+thread that updates windows itself waits for its turn among a few of them while it holds its source
+(`multiway/hive_units.py`); those before it take no lock until they are done. Everything else that
+sleeps holds no lock: pushing and reading threads sleep on locks of their own
 (`threads/interrupts.py`), PUs on their bells (`threads/ring.py`).
 
-The garbage collector may abandon another stream at any point, which takes the `Pump` lock of that
+The garbage collector may abandon another stream at any point, which takes the `Shared` lock of that
 stream. This is safe, because no thread of an unreferenced stream waits for this one.
 """

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from paneflow.engines.multicore.contract import UnitMetrics
+from paneflow.engines.multicore.pump.sources import SourceMetrics, Sources
 
 CLASSES = 512
 LEAST = 1e-6
@@ -57,6 +58,7 @@ class StreamMetrics:
         watermark: The time up to which events are final; None before the first.
         latency: How long rows took.
         units: What each processing unit has done.
+        sources: What each source has shown: a slow or dead one can be told by it.
 
     Example:
         >>> import paneflow as pf
@@ -79,6 +81,17 @@ class StreamMetrics:
     watermark: int | None
     latency: Latency
     units: tuple[UnitMetrics, ...]
+    sources: tuple[SourceMetrics, ...]
+
+    @property
+    def imbalance(self) -> float:
+        """How much longer the busiest processing unit has worked than the average one.
+
+        1.0 if all have worked for the same time, or if there is nothing to compare.
+        """
+        busy = [unit.busy for unit in self.units]
+        total = sum(busy)
+        return max(busy) * len(busy) / total if total else 1.0
 
 
 class Histogram:
@@ -107,7 +120,7 @@ class Histogram:
         return min(LEAST * math.exp((place + 1) * STEP), self._most)
 
 
-def no_metrics(timeless: int, ahead: int) -> StreamMetrics:
+def no_metrics(sources: int, timeless: int, ahead: int) -> StreamMetrics:
     """A stream that has not begun; events may have been left out all the same."""
     return StreamMetrics(
         pushed=0,
@@ -121,4 +134,5 @@ def no_metrics(timeless: int, ahead: int) -> StreamMetrics:
         watermark=None,
         latency=Histogram().latency(),
         units=(),
+        sources=Sources(sources).metrics(),
     )

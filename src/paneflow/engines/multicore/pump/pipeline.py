@@ -11,18 +11,25 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
+from paneflow.aggregates.aggregate import Kinds
 from paneflow.aggregates.values import kind_of
 from paneflow.engines.live.stream_options import StreamOptions, marked
 from paneflow.engines.multicore.completeness import Completeness
 from paneflow.engines.multicore.contract import Pauses, Strategy
 from paneflow.engines.multicore.intake.front import Arrival, Front
 from paneflow.engines.multicore.intake.row_guard import RowGuard
+from paneflow.engines.multicore.intake.unordered_front import UnorderedFront
+from paneflow.engines.multicore.intake.unread import Unread
+from paneflow.engines.multicore.multiway.hive_front import HiveFront
+from paneflow.engines.multicore.multiway.hive_units import HiveStrategy
+from paneflow.engines.multicore.multiway.source_front import AddingFront
 from paneflow.engines.multicore.one_worker.single import Single
 from paneflow.engines.multicore.pump.early_rows import EarlyRows
 from paneflow.engines.multicore.pump.last_steps import LastSteps, may_fail
 from paneflow.engines.multicore.pump.metrics import Histogram
 from paneflow.engines.multicore.pump.outbox import Outbox
 from paneflow.engines.multicore.pump.row_order import RowOrder
+from paneflow.engines.multicore.slices.slices import Slices, commute
 from paneflow.engines.multicore.tuning import tuning
 from paneflow.engines.multicore.workers.active import Active
 
@@ -49,13 +56,29 @@ class Pipeline:
     def __init__(self, setup: Setup, outbox: Outbox, late: Outbox) -> None:
         query, schema, strategy, workers, sources, pauses, merge, options = setup
         kinds = {name: kind_of(type_, name) for name, type_ in query.types(schema).items()}
-        alone = strategy is Single
-        self.front = Front(query, schema, sources, options.updates)
+        alone = issubclass(strategy, Single)
+        self._guard = RowGuard(query, options.max_rows)
+        front = strategy.front
+        if front is not None and front.unseen and not self._may_pass(setup):
+            front = None
+        self.front: Front = (front or Front)(query, schema, sources, options.updates)
         self.strategy: Strategy
-        if issubclass(strategy, Single | Active):
+        if issubclass(strategy, Single | Slices | Active):
             self.strategy = strategy(query, kinds, workers, pauses, merge)
+        elif isinstance(self.front, HiveFront):
+            assert issubclass(strategy, HiveStrategy)
+            self.strategy = self.front.hive = strategy(query, kinds, workers, pauses, sources)
         else:
             self.strategy = strategy(query, kinds, workers, pauses)
+        self._reading: Slices | None = None
+        """The strategy, if its workers read what was pushed themselves."""
+        if isinstance(self.strategy, Slices) and self._needs_no_order(query, kinds, sources):
+            self._reading = self.strategy
+            self._reading.take_over(self._guard)
+            apart = not self._reading.exact
+            self.front = UnorderedFront(query, schema, sources, apart=apart, workers=workers)
+        self.adding = self.front if isinstance(self.front, AddingFront) else None
+        """The front, if pushing threads are to add to it."""
         self.collector = RowOrder(query, schema, self.front.keys)
         self.latency = Histogram()
         self._outbox = outbox
@@ -65,12 +88,31 @@ class Pipeline:
             assert isinstance(self.strategy, Single)
             self._early = EarlyRows(query, self.front, self.strategy, self.collector)
         self._passing = Completeness(query)
-        self._guard = RowGuard(query, options.max_rows)
         self._last_steps = LastSteps(query, kinds) if may_fail(query) and not alone else None
-        self._longest = tuning.longest_step if alone else tuning.longest_shared_step
+        long = alone or self._reading is not None
+        self._longest = tuning.longest_step if long else tuning.longest_shared_step
         self.length = min(tuning.first_step, self._longest)
         """How many events the next step may take."""
         self._taken = self._given = 0
+
+    def _needs_no_order(self, query: Query, kinds: Kinds, sources: int) -> bool:
+        """Whether events may be processed as they were pushed, and not in total order.
+
+        Windows that are watched are watched from event to event, which takes the order; and if
+        user-defined functions fail, rows are returned up to the event they fail on.
+        """
+        in_order = sources == 1 and query.lateness.value == 0
+        return (
+            commute(query, kinds) and not may_fail(query) and (in_order or not self._guard.watches)
+        )
+
+    def _may_pass(self, setup: Setup) -> bool:
+        """Whether events may go past the stream thread.
+
+        Not if it has to see them: to repeat the last steps after a failure, to watch for leaps in
+        time, or to know when a source fell silent between them.
+        """
+        return not (may_fail(setup.query) or self._guard.watches or setup.options.idle is not None)
 
     @property
     def pending(self) -> bool:
@@ -80,9 +122,32 @@ class Pipeline:
 
     def step(self, arrivals: list[Arrival]) -> None:
         """Process what has arrived."""
+        if self._reading is not None:
+            self._pass_on(self._reading, arrivals)
+        else:
+            self._step_in_order(arrivals)
+        # Short enough that a step makes only a fraction of the rows that may wait to be read.
+        self._taken += sum(arrival.rows for arrival in arrivals)
+        fitting = self._outbox.most // 8 * self._taken // max(self._given, 1)
+        self.length = max(tuning.pushed_piece, min(self._longest, fitting, 2 * self.length))
+
+    def _pass_on(self, strategy: Slices, arrivals: list[Arrival]) -> None:
+        """Let workers read what has arrived."""
+        assert isinstance(self.front, UnorderedFront)
+        steps = self.front.take_unread(arrivals)
+        self._put_late()
+        for step in steps:
+            if isinstance(step, Unread):
+                strategy.feed_unread(step)
+            elif isinstance(step, int):
+                strategy.advance(step)
+            else:
+                strategy.feed(step)
+
+    def _step_in_order(self, arrivals: list[Arrival]) -> None:
+        """Put what has arrived in order, and let workers have what is final."""
         steps = self.front.take(arrivals)
-        for events in self.front.late_events():
-            self._late.put(events, hand_over=False)
+        self._put_late()
         for step in steps:
             if self._last_steps is not None:
                 self._last_steps.add(step, self.collector.passed)
@@ -94,10 +159,10 @@ class Pipeline:
             self._passing.note(step)
             self._passing.settle()
             self.strategy.feed(step)
-        # Short enough that a step makes only a fraction of the rows that may wait to be read.
-        self._taken += sum(arrival.rows for arrival in arrivals)
-        fitting = self._outbox.most // 8 * self._taken // max(self._given, 1)
-        self.length = max(tuning.pushed_piece, min(self._longest, fitting, 2 * self.length))
+
+    def _put_late(self) -> None:
+        for events in self.front.late_events():
+            self._late.put(events, hand_over=False)
 
     def gather(self) -> None:
         """Make readable what the strategy has finished."""

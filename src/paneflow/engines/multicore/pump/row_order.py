@@ -28,6 +28,7 @@ from paneflow.engines.multicore.threads.short_loops import (
 )
 from paneflow.engines.multicore.ticks import BEFORE_ALL
 from paneflow.engines.multicore.tuning import tuning
+from paneflow.engines.table.rows import as_result
 from paneflow.slicing.columns import Column, as_arrow
 
 if TYPE_CHECKING:
@@ -170,15 +171,12 @@ class RowOrder:
     def _decoded(self, aggregate: Aggregate, part: Result) -> pa.Array:
         """Values in the type of the result."""
         if isinstance(part.values, pa.Array):
-            if part.valid is None or part.valid.all():
-                return part.values
-            places = pa.array(np.arange(len(part.valid)), mask=~part.valid)
-            return part.values.take(places)
+            return as_result(part.values, part.valid)
         if aggregate.result_column is None:
             held = HELD.get(part.values.dtype)
             if part.valid is None and held is not None:
-                return as_arrow(part.values, held)
-            return pa.array(part.values, mask=None if part.valid is None else ~part.valid)
+                return as_arrow(part.values, held)  # Arrow itself takes longer for a few rows
+            return as_result(part.values, part.valid)
         name = aggregate.columns[aggregate.result_column]
         type_ = self._source.field(name).type
         plain = sortable_type(plain_type(type_))

@@ -16,6 +16,30 @@ def absorb_loop(shape: Shape) -> str:
         """
 
 
+def absorb_each_loop(shape: Shape) -> str:
+    """A loop that adds every event to its cell, in order."""
+    return f"""
+        def absorb_each(cells, present, {shape.value_names()}, {shape.names("o")}):
+            for i in range(len(cells)):
+                if len(present) == 0 or present[i]:
+                    c = cells[i]
+                    p = absorb({shape.load("o", "c")}, {shape.values("i")})
+                    {shape.store("o", "c", "p")}
+        """
+
+
+def combine_each_loop(shape: Shape) -> str:
+    """A loop that merges every partial into its cell, in order."""
+    return f"""
+        def combine_each(cells, {shape.names("s")}, {shape.names("o")}):
+            for i in range(len(cells)):
+                c = cells[i]
+                p = {shape.load("o", "c")}
+                q = {shape.load("s", "i")}
+                {shape.merge_at("o", "c", "p", "q")}
+        """
+
+
 def combine_loop(shape: Shape) -> str:
     """A loop that merges a pane into a cell, for each pair in order."""
     return f"""

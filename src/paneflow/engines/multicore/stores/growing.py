@@ -28,12 +28,16 @@ class Grown:
     def put(self, at: int, numbers: Array) -> None:
         """Write values from a place on."""
         end = at + len(numbers)
+        self.reserve(end)
+        self.values[at:end] = numbers
+
+    def reserve(self, end: int) -> None:
+        """Have room for values up to a place."""
         if end > len(self.values):
             room = max(end, 2 * len(self.values))
             grown = np.empty((room, *self.values.shape[1:]), self.values.dtype)
-            grown[:at] = self.values[:at]
+            grown[: len(self.values)] = self.values
             self.values = grown
-        self.values[at:end] = numbers
 
     def keep(self, chosen: Array) -> None:
         """Keep the chosen ones among the first values, closed up."""

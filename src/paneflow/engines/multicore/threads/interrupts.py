@@ -7,7 +7,7 @@ ends. Sections are short. A thread that has to wait leaves the section first, an
 its own that nothing else depends on, where it may be interrupted at any point.
 
 Only a small push has no section, because entering one would take too long. The push takes effect
-by a single call, and what an interrupt prevented is made up for (`Pump._mend`). This relies on
+by a single call, and what an interrupt prevented is made up for (`Pushing._mend`). This relies on
 CPython: nothing can come between `with` and a lock written in C that it takes or releases.
 
 Numba and LLVM do not survive an interrupt during a compilation, so the main thread compiles inside

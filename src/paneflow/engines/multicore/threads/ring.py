@@ -19,7 +19,7 @@ import numpy as np
 
 from paneflow.compiling import compiled, held
 from paneflow.engines.multicore.tuning import tuning
-from paneflow.merging.atomics import add, observe
+from paneflow.merging.machine.atomics import add, observe
 
 Message = TypeVar("Message")
 

@@ -143,6 +143,10 @@ class Unit(ABC):
         """How many must have been processed before the feeding thread wants to be woken."""
         self.spent = 0.0
         """Seconds of work on a recent message."""
+        self.busy = 0.0
+        """Seconds of work on all messages; those that were not timed are estimated."""
+        self.steps = self.helped = 0
+        """Messages that were processed, and how many of them by other threads."""
         self._untimed = 0
         self._pauses = pauses
         self._turn = threading.Lock()
@@ -184,7 +188,15 @@ class Unit(ABC):
 
     def metrics(self) -> UnitMetrics:
         """What it has done so far."""
-        return UnitMetrics(self.rank, **self.counts, waits=self.bell.waits, depth=self.depth)
+        return UnitMetrics(
+            self.rank,
+            **self.counts,
+            waits=self.bell.waits,
+            depth=self.depth,
+            busy=self.busy,
+            steps=self.steps,
+            helped=self.helped,
+        )
 
     def be_helped(self) -> None:
         """Do all the work of this PU in the calling thread, unless another thread is doing it."""
@@ -194,7 +206,7 @@ class Unit(ABC):
                 return  # the other thread looks at the bell again
             try:
                 while self._step():
-                    pass
+                    self.helped += 1
             finally:
                 self._turn.release()
             if self.bell.rung == heard:
@@ -229,8 +241,13 @@ class Unit(ABC):
             before = time.thread_time() if timed else 0.0
             found = self.step()
             if found:
+                self.steps += 1
                 if timed:
-                    self.spent += (time.thread_time() - before - self.spent) / 4
+                    took = time.thread_time() - before
+                    self.spent += (took - self.spent) / 4
+                    self.busy += took
+                else:
+                    self.busy += self.spent
                 timed_one_in = tuning.timed_one_in if self.crew.lends else 1
                 self._untimed = (self._untimed + 1) % timed_one_in
             return found

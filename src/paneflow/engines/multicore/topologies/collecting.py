@@ -7,6 +7,7 @@ windows that a PU is responsible for, and result sets collect windows as they en
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import NamedTuple
 
 import numpy as np
 
@@ -46,6 +47,18 @@ class CollectingUnit(Unit):
             return False
         self._closed = True
         self.pass_on(ResultSet(Work(failure.seq, 0, 0, 0.0), closing=True))
+        return True
+
+    def pass_on_before(self, number: int) -> bool:
+        """Pass on the next result set if it belongs to a message before this number, or is broken.
+
+        Returns whether it was passed on.
+        """
+        found = self.sets.head
+        if found is None or not (found.work.seq < number or self.crew.broken(found.work.seq)):
+            return False
+        self.sets.take()
+        self.pass_on(found)
         return True
 
     def pass_on(self, found: ResultSet) -> None:
@@ -105,6 +118,20 @@ class Holder(CollectingUnit):
         return self._which, self._numbers, len(self._which) // most
 
 
+class Sought(NamedTuple):
+    """Some events of a message, and room for the pairs of event and window that a PU finds."""
+
+    span: Span
+    key: Array
+    ticks: Array
+    start: int
+    end: int
+    which: Array
+    """For each pair, the event's place in the message."""
+    numbers: Array
+    """For each pair, the number of the window."""
+
+
 class Responsible(Holder):
     """A PU that can tell on its own which windows of an event it is responsible for."""
 
@@ -116,8 +143,9 @@ class Responsible(Holder):
             which, numbers, step = self.pairs(span.most)
             ticks, still_open = work.ticks(span), work.open(span)
             for start in range(0, len(ticks), step):
+                end = min(start + step, len(ticks))
                 found = self.responsible(
-                    still_open, work.events.key, ticks, start, start + step, which, numbers
+                    Sought(still_open, work.events.key, ticks, start, end, which, numbers)
                 )
                 self.counts["windows_found"] += found
                 self.counts["window_updates"] += cells.absorb(
@@ -125,14 +153,5 @@ class Responsible(Holder):
                 )
 
     @abstractmethod
-    def responsible(
-        self,
-        span: Span,
-        key: Array,
-        ticks: Array,
-        start: int,
-        end: int,
-        which: Array,
-        numbers: Array,
-    ) -> int:
-        """List this PU's windows of some events, as pairs of event and window number."""
+    def responsible(self, sought: Sought) -> int:
+        """List this PU's windows of some events; how many pairs of event and window there are."""

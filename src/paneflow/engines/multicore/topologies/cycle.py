@@ -65,12 +65,7 @@ class CycleUnit(Holder):
         return len(self.stream) + len(self.previous) + len(self.sets)
 
     def step(self) -> bool:
-        found = self.sets.head
-        if found is not None and (
-            found.work.seq < self.applied or self.crew.broken(found.work.seq)
-        ):
-            self.sets.take()
-            self.pass_on(found)
+        if self.pass_on_before(self.applied):
             return True
         message = self._choose()
         if message is None:

@@ -11,11 +11,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from paneflow.aggregates.operator import Array
 from paneflow.compiling import pasted
 from paneflow.engines.multicore.threads.short_loops import Loop
+from paneflow.engines.multicore.topologies.collecting import Sought
 from paneflow.engines.multicore.topologies.line import Line, LineUnit
-from paneflow.engines.multicore.topologies.parts.question import Span
 
 # Multiples of two unrelated irrational fractions are spread evenly between 0 and 1, and so are
 # their sums: PUs get equal shares of the windows of a key, and of the windows of a moment.
@@ -43,7 +42,7 @@ def _mine(key, ticks, start, end, span, rank, workers, which, numbers):  # type:
     reach, slide, offset, lowest = span
     begin, extent = _owned(rank, workers)
     found, hashed = 0, 0
-    for i in range(start, min(end, len(ticks))):
+    for i in range(start, end):
         since = ticks[i] - offset
         first = max((since - reach) // slide + 1, lowest)
         last = since // slide
@@ -63,28 +62,11 @@ def _mine(key, ticks, start, end, span, rank, workers, which, numbers):  # type:
 class HandshakeUnit(LineUnit):
     """A PU that is responsible for the windows whose hash names it."""
 
-    def responsible(
-        self,
-        span: Span,
-        key: Array,
-        ticks: Array,
-        start: int,
-        end: int,
-        which: Array,
-        numbers: Array,
-    ) -> int:
-        found, hashed = _mine(
-            (min(end, len(ticks)) - start) * span.most,
-            key,
-            ticks,
-            start,
-            end,
-            span.numbers,
-            self.rank,
-            self.workers,
-            which,
-            numbers,
-        )
+    def responsible(self, sought: Sought) -> int:
+        span, key, ticks, start, end, which, numbers = sought
+        most = (end - start) * span.most
+        place = span.numbers, self.rank, self.workers
+        found, hashed = _mine(most, key, ticks, start, end, *place, which, numbers)
         self.counts["hash_operations"] += hashed
         return int(found)
 

@@ -133,12 +133,7 @@ class PaneLineUnit(CollectingUnit):
         return len(self.shares) + len(self.sets)
 
     def step(self) -> bool:
-        found = self.sets.head
-        if found is not None and (
-            found.work.seq < self.applied or self.crew.broken(found.work.seq)
-        ):
-            self.sets.take()
-            self.pass_on(found)
+        if self.pass_on_before(self.applied):
             return True
         share = self.shares.take()
         if share is None:

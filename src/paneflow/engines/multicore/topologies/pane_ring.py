@@ -78,12 +78,7 @@ class PaneRingUnit(Holder):
         return len(self.shares) + len(self.previous) + len(self.sets)
 
     def step(self) -> bool:
-        found = self.sets.head
-        if found is not None and (
-            found.work.seq <= self._merged or self.crew.broken(found.work.seq)
-        ):
-            self.sets.take()
-            self.pass_on(found)
+        if self.pass_on_before(self._merged + 1):
             return True
         expired = self._choose()
         if expired is not None:

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from paneflow.aggregates.operator import Array
 from paneflow.engines.multicore.threads.short_loops import Loop
-from paneflow.engines.multicore.topologies.collecting import Responsible
+from paneflow.engines.multicore.topologies.collecting import Responsible, Sought
 from paneflow.engines.multicore.topologies.line import Line, LineUnit
-from paneflow.engines.multicore.topologies.parts.question import Span
 
 
 @Loop
@@ -20,7 +18,7 @@ def every_pth(ticks, start, end, span, rank, workers, which, numbers):  # type: 
     """List pairs of event and window, for every P-th window; return how many there are."""
     reach, slide, offset, lowest = span
     found = 0
-    for i in range(start, min(end, len(ticks))):
+    for i in range(start, end):
         since = ticks[i] - offset
         first = max((since - reach) // slide + 1, lowest)
         first += (rank - first) % workers
@@ -34,28 +32,11 @@ def every_pth(ticks, start, end, span, rank, workers, which, numbers):  # type: 
 class InTurn(Responsible):
     """A PU that is responsible for every P-th window."""
 
-    def responsible(
-        self,
-        span: Span,
-        key: Array,
-        ticks: Array,
-        start: int,
-        end: int,
-        which: Array,
-        numbers: Array,
-    ) -> int:
-        steps = min(end, len(ticks)) - start
-        found: int = every_pth(
-            steps * (span.most // self.workers + 1),
-            ticks,
-            start,
-            end,
-            span.numbers,
-            self.rank,
-            self.workers,
-            which,
-            numbers,
-        )
+    def responsible(self, sought: Sought) -> int:
+        span, _, ticks, start, end, which, numbers = sought
+        most = (end - start) * (span.most // self.workers + 1)
+        place = span.numbers, self.rank, self.workers
+        found: int = every_pth(most, ticks, start, end, *place, which, numbers)
         return found
 
 

@@ -21,10 +21,15 @@ from paneflow.aggregates.operator import Array
 from paneflow.compiling import compiled
 from paneflow.engines.multicore.contract import Batch, Pauses, Rows
 from paneflow.engines.multicore.one_worker.single import OpenStream
-from paneflow.engines.multicore.threads.ring import Ring
-from paneflow.engines.multicore.threads.unit import Crew, Unit
+from paneflow.engines.multicore.threads.unit import Crew
 from paneflow.engines.multicore.tuning import tuning
-from paneflow.engines.multicore.workers.farm import Farm, Gathering, refused_window
+from paneflow.engines.multicore.workers.farm import (
+    Farm,
+    Gathering,
+    PartOfMessage,
+    Worker,
+    refused_window,
+)
 from paneflow.windows import Count, Duration, Punctuation, Sliding, Window, WindowClass
 
 if TYPE_CHECKING:
@@ -97,16 +102,14 @@ class MappingFunction:
 
 
 @dataclass(frozen=True, eq=False)
-class WorkerMessage:
+class WorkerMessage(PartOfMessage):
     """What one worker gets of a message: its events for each window, or a watermark."""
 
-    seq: int
     events: dict[str, Batch] | None
     watermark: int
-    arrived: float
 
 
-class ActiveWorker(Unit):
+class ActiveWorker(Worker[WorkerMessage]):
     """A PU with its own windows and buffers."""
 
     def __init__(
@@ -120,39 +123,23 @@ class ActiveWorker(Unit):
         merge: str,
         gathering: Gathering,
     ) -> None:
-        super().__init__(crew, rank, pauses)
-        self.inbox: Ring[WorkerMessage] = Ring(tuning.messages_ahead, self.bell)
+        super().__init__(crew, rank, pauses, gathering, tuning.messages_ahead)
         self._workers = workers
-        self._gathering = gathering
         self._labels = {label: k for k, label in enumerate(sorted(query.windows))}
         self._open = {
             label: OpenStream(query.with_windows({label: private(w, rank, workers)}), kinds, merge)
             for label, w in query.windows.items()
         }
 
-    @property
-    def depth(self) -> int:
-        return len(self.inbox)
-
-    def step(self) -> bool:
-        message = self.inbox.take()
-        if message is None:
-            return False
-        rows: list[Rows] = []
-        self.attempt(message.seq, lambda: rows.extend(self._work(message)))
-        self._gathering.put(message.seq, rows)
-        self.applied_one()
-        return True
-
-    def _work(self, message: WorkerMessage) -> list[Rows]:
-        if message.events is not None:
-            for label, events in message.events.items():
+    def work(self, given: WorkerMessage) -> list[Rows]:
+        if given.events is not None:
+            for label, events in given.events.items():
                 self.counts["tuples"] += len(events)
                 self._open[label].take(events)
             return []
         rows: list[Rows] = []
         for label, windows in self._open.items():
-            found = windows.advance(message.watermark, message.arrived)
+            found = windows.advance(given.watermark, given.arrived)
             rows += [self._renumbered(some, self._labels[label]) for some in found]
             windows.settle()
         self.counts["results"] += sum(map(len, rows))
@@ -211,7 +198,7 @@ class Active(Farm):
             shares = [_needed(events, masks, worker.rank) for worker in self._workers]
         seq = self._gathering.expect(len(self._workers), self._arrived, passed)
         for worker, share in zip(self._workers, shares, strict=True):
-            worker.inbox.put(WorkerMessage(seq, share, watermark, self._arrived))
+            worker.inbox.put(WorkerMessage(seq, self._arrived, share, watermark))
 
 
 def _needed(events: Batch, masks: dict[str, list[Array | None]], rank: int) -> dict[str, Batch]:

@@ -7,9 +7,10 @@ read at the same time (`closing/event_log.py`), and decides which windows are co
 ones; if no worker is ready, they wait. So every kind of window can be served, and windows of very
 different sizes keep all workers busy.
 
-A worker gets windows as lists of slots, reads their events from the buffer, and computes every
-aggregate of each window from its events alone. This suits functions of whole windows; overlapping
-windows share nothing.
+A worker gets windows as ranges of slots, reads their events from the buffer, and computes them
+(`closing/answering.py`). Functions of whole windows see the events in place; incremental ones are
+folded, and overlapping windows of one descriptor share what was folded. How windows are dealt out
+depends on the windows alone, so results do not depend on the number of workers.
 """
 
 from __future__ import annotations
@@ -21,40 +22,35 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-import pyarrow as pa
 
 from paneflow.aggregates.aggregate import Kinds
-from paneflow.aggregates.operator import Array
+from paneflow.engines.multicore.closing.answering import Closed, answered
 from paneflow.engines.multicore.closing.event_log import EventLog
 from paneflow.engines.multicore.closing.finders import Extents
 from paneflow.engines.multicore.closing.opening import finders
-from paneflow.engines.multicore.contract import Batch, Pauses, Result, Rows
-from paneflow.engines.multicore.stores.joined_batches import JoinedBatches
-from paneflow.engines.multicore.threads.ring import Ring
-from paneflow.engines.multicore.threads.unit import Crew, Unit
-from paneflow.engines.multicore.ticks import BEFORE_ALL
+from paneflow.engines.multicore.contract import Batch, Pauses, Rows
+from paneflow.engines.multicore.threads.unit import Crew
 from paneflow.engines.multicore.tuning import tuning
-from paneflow.engines.multicore.workers.farm import Farm, Gathering, refused_window
-from paneflow.engines.table import answer
-from paneflow.windows import tumbling
+from paneflow.engines.multicore.workers.farm import (
+    Farm,
+    Gathering,
+    PartOfMessage,
+    Worker,
+    refused_window,
+)
 
 if TYPE_CHECKING:
     from paneflow.query import Query
 
-ORDINAL, MOMENT = "\0window", "\0moment"
-
 
 @dataclass(frozen=True, eq=False)
-class Descriptor:
-    """Windows for one worker, and the pieces of the buffer with their events.
+class Descriptor(PartOfMessage):
+    """Windows for one worker, with the pieces of the buffer that hold their events.
 
     Pieces never change, and are freed when neither the buffer nor a descriptor refers to them.
     """
 
-    seq: int
-    windows: Extents
-    pieces: JoinedBatches
-    arrived: float
+    closed: Closed
 
 
 class Schedule:
@@ -82,7 +78,7 @@ class Schedule:
                 self._ready.append(worker)
 
 
-class AgnosticWorker(Unit):
+class AgnosticWorker(Worker[Descriptor]):
     """A PU that computes the windows it gets."""
 
     def __init__(
@@ -94,53 +90,26 @@ class AgnosticWorker(Unit):
         schedule: Schedule,
         gathering: Gathering,
     ) -> None:
-        super().__init__(crew, rank, pauses)
-        self.inbox: Ring[Descriptor] = Ring(1, self.bell)
+        super().__init__(crew, rank, pauses, gathering, ahead=1)
         self._schedule = schedule
-        self._gathering = gathering
-        self._names = list(dict.fromkeys(c for a in query.aggregates.values() for c in a.columns))
-        # The events of a window, with its ordinal as key, are a table with one result row.
-        self._whole = type(query)(tumbling(1), query.aggregates, ORDINAL, MOMENT)
+        self._query = query
+        self._labels = sorted(query.windows)
         schedule.feedback(self)
 
-    @property
-    def depth(self) -> int:
-        return len(self.inbox)
-
     def step(self) -> bool:
-        given = self.inbox.take()
-        if given is None:
-            return False
-        rows: list[Rows] = []
-        self.attempt(given.seq, lambda: rows.append(self._work(given)))
-        self._gathering.put(given.seq, rows)
-        self.applied_one()
-        self._schedule.feedback(self)
-        return True
+        worked = super().step()
+        if worked:
+            self._schedule.feedback(self)
+        return worked
 
-    def _work(self, given: Descriptor) -> Rows:
-        windows = given.windows
-        slots, places = np.unique(_slots(windows), return_inverse=True)
-        batch = given.pieces.gather(slots).take(pa.array(places))
-        events = pa.Table.from_batches([batch]).select(self._names)
-        sizes = windows.hi - windows.lo
-        events = events.append_column(
-            ORDINAL, pa.array(np.repeat(np.arange(len(windows)), sizes))
-        ).append_column(MOMENT, pa.array(np.zeros(int(sizes.sum()), np.int64)))
-        rows = answer(self._whole, events).combine_chunks()
-        self.counts["tuples"] += events.num_rows
-        self.counts["window_updates"] += events.num_rows
-        self.counts["results"] += len(windows)
-        return Rows(
-            np.full(len(windows), windows.label, np.int32),
-            windows.key,
-            windows.seq,
-            windows.start,
-            windows.end,
-            {name: Result(_array(rows.column(name)), None) for name in self._whole.aggregates},
-            given.arrived,
-            BEFORE_ALL,
-        )
+    def work(self, given: Descriptor) -> list[Rows]:
+        closed = given.closed
+        name = self._labels[closed.windows.label]
+        rows = answered(self._query, name, closed, given.arrived, "auto")
+        self.counts["tuples"] += len(closed.key)
+        self.counts["window_updates"] += int((closed.windows.hi - closed.windows.lo).sum())
+        self.counts["results"] += len(rows)
+        return [rows]
 
 
 class Agnostic(Farm):
@@ -188,9 +157,8 @@ class Agnostic(Farm):
         pieces = [piece for extents in found for piece in self._cut(extents)]
         seq = self._gathering.expect(len(pieces), self._arrived, passed)
         for piece in pieces:
-            mine = piece.slots[piece.lo[0] : piece.hi[-1]]
-            lent = self._buffer.lent(int(mine.min()), int(mine.max()))
-            self._schedule.send(Descriptor(seq, piece, lent, self._arrived))
+            closed = Closed.of(piece, self._buffer)
+            self._schedule.send(Descriptor(seq, self._arrived, closed))
         for finder in self._finders:
             finder.settle()
         self._buffer.settle(self._finders)
@@ -199,22 +167,7 @@ class Agnostic(Farm):
         """Windows in parts of about equally many events."""
         before = np.append(0, np.cumsum(windows.hi - windows.lo))
         total = int(before[-1])
-        even = total // (tuning.descriptors_per_worker * len(self._crew.units))
-        size = min(max(even, tuning.least_described), tuning.most_described)
+        size = min(max(total // tuning.descriptors, tuning.least_described), tuning.most_described)
         marks = np.searchsorted(before, np.arange(size, total, size))
         edges = np.unique(np.concatenate([[0], marks, [len(windows)]])).tolist()
         return [windows.between(a, b) for a, b in itertools.pairwise(edges)]
-
-
-def _slots(windows: Extents) -> Array:
-    """The slots of the events of all windows, window by window."""
-    sizes = windows.hi - windows.lo
-    starts = np.cumsum(sizes) - sizes
-    places = np.arange(int(sizes.sum())) - np.repeat(starts - windows.lo, sizes)
-    slots: Array = windows.slots[places]
-    return slots
-
-
-def _array(column: pa.ChunkedArray) -> pa.Array:
-    merged = column.combine_chunks()
-    return merged.combine_chunks() if isinstance(merged, pa.ChunkedArray) else merged

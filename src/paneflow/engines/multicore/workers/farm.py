@@ -12,13 +12,14 @@ import time
 from abc import abstractmethod
 from collections import deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from paneflow.aggregates.aggregate import Kinds
 from paneflow.engines.multicore.completeness import Completeness, no_rows
-from paneflow.engines.multicore.contract import Batch, Rows
+from paneflow.engines.multicore.contract import Batch, Pauses, Rows
 from paneflow.engines.multicore.threads.crewed import Crewed
-from paneflow.engines.multicore.threads.unit import Crew
+from paneflow.engines.multicore.threads.ring import Ring
+from paneflow.engines.multicore.threads.unit import Crew, Unit
 from paneflow.engines.multicore.ticks import BEFORE_ALL, END_OF_STREAM
 from paneflow.engines.multicore.tuning import tuning
 from paneflow.errors import UnsupportedError
@@ -57,11 +58,14 @@ class Gathering:
             self.flush()
         return seq
 
-    def put(self, seq: int, rows: list[Rows]) -> None:
-        """Take the rows of one part of a message."""
+    def put(self, seq: int, rows: list[Rows] | None) -> None:
+        """Take the rows of one part of a message; None if they come with a later message."""
         with self._lock:
             message = self._messages[seq - self._first]
-            message.rows += rows
+            if rows is None:
+                message.passed = BEFORE_ALL
+            else:
+                message.rows += rows
             message.parts -= 1
         self.flush()
 
@@ -79,6 +83,47 @@ class Gathering:
         if broken:
             crew.stop()
         crew.feeder.ring()
+
+
+@dataclass(frozen=True, eq=False)
+class PartOfMessage:
+    """What a worker gets: the number of the message that it is a part of, and when that arrived."""
+
+    seq: int
+    arrived: float
+
+
+Given = TypeVar("Given", bound=PartOfMessage)
+
+
+class Worker(Unit, Generic[Given]):
+    """A PU that gets parts of messages, and gives back the rows of each."""
+
+    def __init__(
+        self, crew: Crew, rank: int, pauses: Pauses | None, gathering: Gathering, ahead: int
+    ) -> None:
+        """`ahead` is how many parts may wait for this worker."""
+        super().__init__(crew, rank, pauses)
+        self.inbox: Ring[Given] = Ring(ahead, self.bell)
+        self._gathering = gathering
+
+    @property
+    def depth(self) -> int:
+        return len(self.inbox)
+
+    def step(self) -> bool:
+        given = self.inbox.take()
+        if given is None:
+            return False
+        rows: list[Rows] = []
+        self.attempt(given.seq, lambda: rows.extend(self.work(given)))
+        self._gathering.put(given.seq, rows)
+        self.applied_one()
+        return True
+
+    @abstractmethod
+    def work(self, given: Given) -> list[Rows]:
+        """The rows that become final with a part of a message."""
 
 
 class Farm(Crewed):

@@ -102,6 +102,12 @@ class Arrivals:
         events = Inputs.of(self._question, batch)
         return Work(self._next(), self._limit, self._limit, batch.arrived, events, behind=True)
 
+    def note(self, arrived: float) -> None:
+        """Events have come that are in no message."""
+        self._arrived = arrived
+        if self._limit is None:
+            self._limit = -AFTER_ALL
+
     def watermark(self, watermark: int) -> Work | None:
         """A watermark; None if all windows that end by it have been emitted before."""
         self._watermark = watermark

@@ -101,8 +101,8 @@ class Inputs:
         self._question = question
         self.key = key
         self.t = t
-        self._moments = moments
-        self._columns = columns
+        self.moments = moments
+        self.columns = columns
         self._counted: Array | None = None
         self._inputs: list[tuple[Array, ...]] | None = None
 
@@ -123,9 +123,9 @@ class Inputs:
 
     def part(self, which: Array | slice) -> Inputs:
         """Some of the events; views, if they are given by a slice."""
-        columns = {name: column.part(which) for name, column in self._columns.items()}
+        columns = {name: column.part(which) for name, column in self.columns.items()}
         key, t = self.key[which], self.t[which]
-        moments = t if self._moments is self.t else self._moments[which]
+        moments = t if self.moments is self.t else self.moments[which]
         return Inputs(self._question, key, t, moments, columns)
 
     @property
@@ -136,7 +136,7 @@ class Inputs:
         """
         if self._counted is None:
             sets = self._question.counted
-            missing = any(column.valid is not None for column in self._columns.values())
+            missing = any(column.valid is not None for column in self.columns.values())
             counted = np.ones((len(sets), len(self.t) if missing else 0), np.bool_)
             for row, columns in zip(counted, sets, strict=True):
                 present = self._present(columns)
@@ -156,12 +156,12 @@ class Inputs:
         return self._inputs
 
     def _present(self, columns: tuple[str, ...]) -> Array:
-        valid = [self._columns[column].valid for column in columns]
+        valid = [self.columns[column].valid for column in columns]
         masks = [mask for mask in valid if mask is not None]
         return np.logical_and.reduce(masks) if masks else NONE_MISSING
 
     def _form(self, column: str, form: str) -> Array:
-        return self._moments if column == TIME else self._columns[column].form(form)
+        return self.moments if column == TIME else self.columns[column].form(form)
 
 
 def refusal(query: Query, kinds: Kinds, most_windows: int) -> str | None:
