@@ -10,6 +10,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -20,6 +21,8 @@ from paneflow.aggregates.values import kind_of
 from paneflow.engines.live.stream_options import FINAL, StreamOptions, check_added
 from paneflow.engines.multicore.choosing import StreamPlan, choose, without_partial
 from paneflow.engines.multicore.contract import Pauses, Strategy
+from paneflow.engines.multicore.inputs.pulling import Pulled, Taker
+from paneflow.engines.multicore.inputs.reading import Origin, open_input
 from paneflow.engines.multicore.intake.admission import Admission
 from paneflow.engines.multicore.pump.metrics import StreamMetrics, no_metrics
 from paneflow.engines.multicore.pump.outbox import Outbox
@@ -74,6 +77,9 @@ class Stream:
         if self._options.updates:
             check_added([*query.key, *query.aggregates], [FINAL])
         self._ended_sources: set[int] = set()
+        self._pulled = Pulled()
+        self._failure: PaneflowError | None = None
+        """What an input has failed with before there was anything to compute."""
         self._admission = Admission(self._query, self._options)
         self._timeless = self._ahead = 0
         self._state = "open"
@@ -109,13 +115,78 @@ class Stream:
         """
         self._check_open("push")
         self._check_source(source)
+        self._push(batch, source)
+
+    def _push(self, batch: Any, source: int, patient: bool = False) -> None:
         admitted = self._admission.admit(batch, source)
         if admitted.batch is not None and admitted.batch.num_rows:
             core = self._core if self._core is not None else self._running()
-            core.push(source, admitted)
+            core.pushing.push(source, admitted, patient)
         else:
             self._timeless += admitted.timeless
             self._ahead += admitted.ahead
+
+    def pull(self, origin: Origin, source: int = 0) -> None:
+        """Read an input to its end, in a thread of its own, as the events of a source.
+
+        The source ends with its input. `finish` may be called while inputs are open: `results` then
+        returns rows until all inputs have ended. An input that fails ends the stream; in a stream
+        opened with `idle` its source falls silent instead.
+
+        Args:
+            origin: An iterator of batches (whatever `push` takes), an Arrow stream, a connected
+                socket or an open binary file that carries an Arrow IPC stream, or the path of a
+                Parquet, Arrow, ORC, CSV or JSON lines file.
+            source: The source the events come from, counted from 0.
+
+        Example:
+            >>> import paneflow as pf
+            >>> from paneflow import aggregates as A, windows as W
+            >>> query = pf.Query(W.tumbling(5), {"peak": A.max("v")}, time="t")
+            >>> with query.open(sources=2) as stream:
+            ...     stream.pull(iter([[{"t": 1, "v": 5}], [{"t": 8, "v": 1}]]), source=0)
+            ...     stream.pull([{"t": 3, "v": 6}], source=1)
+            ...     stream.finish()
+            ...     [rows["peak"].to_pylist() for rows in stream.results()]
+            [[6, 1]]
+        """
+        self._check_open("pull")
+        opened = open_input(origin)
+        with put_off, self._lock:
+            self._check_open("pull")
+            self._check_source(source)
+            taker = Taker(
+                weakref.WeakMethod(self._push_pulled),
+                weakref.WeakMethod(self._end_pulled),
+                weakref.WeakMethod(self._fail_pulled),
+            )
+            self._pulled.start(source, opened, taker)
+
+    def _push_pulled(self, batch: Any, source: int) -> None:
+        self._push(batch, source, patient=True)
+
+    def _end_pulled(self, source: int) -> None:
+        with self._lock:
+            self._pulled.open.discard(source)
+            self._ended_sources.add(source)
+            if self._core is not None:
+                self._core.end_source(source)
+            self._finish_after_inputs()
+
+    def _fail_pulled(self, source: int, error: BaseException) -> None:
+        with self._lock:
+            self._pulled.open.discard(source)
+            if self._options.idle is not None:
+                self._finish_after_inputs()
+                return
+            self._failure = PaneflowError(
+                f"the input of source {source} failed with {type(error).__name__}: {error}; rows "
+                f"that were final before are kept (with idle=, the stream would go on without it)"
+            )
+            self._failure.__cause__ = error
+            if self._core is not None:
+                self._core.fail(self._failure)
+            self._begun.wake()
 
     def end_source(self, source: int) -> None:
         """Declare that a source has ended, so that it no longer holds back the watermark.
@@ -238,11 +309,24 @@ class Stream:
         self._check_open("finish")
         with put_off, self._lock:
             self._state = "finished"
+            self._end_sources(set(range(self._sources)) - self._pulled.open)
+            if self._core is not None:
+                self._core.await_finish()
+            self._finish_after_inputs()
+
+    def _finish_after_inputs(self) -> None:
+        """Close all windows if the stream is finished and no input is open."""
+        if self._state == "finished" and not self._pulled.open:
+            self._end_sources(set(range(self._sources)))
             self._begun.wake()
             if self._core is not None:
-                for source in set(range(self._sources)) - self._ended_sources:
-                    self._core.end_source(source)
                 self._core.finish()
+
+    def _end_sources(self, sources: set[int]) -> None:
+        for source in sources - self._ended_sources:
+            self._ended_sources.add(source)
+            if self._core is not None:
+                self._core.end_source(source)
 
     def close(self) -> None:
         """End the threads; rows that are already final can still be read.
@@ -259,6 +343,7 @@ class Stream:
         self._check_process()
         with put_off, self._lock:
             self._state = "closed"
+            self._pulled.close()
             self._begun.wake()
             if self._core is not None:
                 self._core.close()
@@ -282,8 +367,12 @@ class Stream:
         """
         self._check_process()
         if self._core is None:
-            return no_metrics(self._timeless, self._ahead)
-        return self._core.metrics(self._timeless, self._ahead)
+            metrics = no_metrics(self._sources, self._timeless, self._ahead)
+        else:
+            metrics = self._core.metrics(self._timeless, self._ahead)
+        failed = dict(self._pulled.errors)
+        sources = (replace(each, error=failed.get(each.source)) for each in metrics.sources)
+        return replace(metrics, sources=tuple(sources)) if failed else metrics
 
     def __repr__(self) -> str:
         shown = (f"{name}={', '.join(items)}" for name, items in self._parts().items())
@@ -316,6 +405,7 @@ class Stream:
             raise
 
     def _abandon(self) -> None:
+        self._pulled.close()
         if self._core is not None:
             self._core.abandon()
 
@@ -325,7 +415,8 @@ class Stream:
         assert schema is not None
         kinds = {n: kind_of(type_, n) for n, type_ in self._query.types(schema).items()}
         with put_off, self._lock:
-            self._check_open("push")
+            if self._state != "finished":  # then only inputs that are still open push
+                self._check_open("push")
             strategy, plan = self._chosen(kinds)
             if self._core is None:
                 self._plan = plan
@@ -347,6 +438,8 @@ class Stream:
                     core.end_source(source)
                 self._core = core
                 self._begun.wake()
+                if self._state == "finished":
+                    core.await_finish()
             return self._core
 
     def _chosen(self, kinds: Kinds) -> tuple[type[Strategy], StreamPlan]:
@@ -362,12 +455,21 @@ class Stream:
             return self._chosen({c: kind_of(pa.int64(), c) for c in columns})[1]
 
     def _await_begin(self, wait: float) -> None:
-        """Wait for the first events, at most this many seconds."""
+        """Wait for the first events: at most this many seconds, or for all inputs to end."""
         with put_off, self._lock:
-            if self._core is not None or self._state != "open" or wait <= 0:
+            self._check_inputs()
+            if self._state == "finished":
+                wait = threading.TIMEOUT_MAX if self._pulled.open else 0.0
+            if self._core is not None or self._state == "closed" or wait <= 0:
                 return
             waiter = self._begun.enrol()
         self._begun.sleep(waiter, wait)
+        self._check_inputs()
+
+    def _check_inputs(self) -> None:
+        """Raise what an input has failed with, if there is nothing else to raise it."""
+        if self._core is None and self._failure is not None:
+            raise self._failure
 
     def _check_process(self) -> None:
         if self._forks != forks.count:
@@ -381,6 +483,7 @@ class Stream:
             self._check_process()
         if self._core is not None:
             self._core.check()
+        self._check_inputs()
         if self._state != "open":
             raise PaneflowError(
                 f"{what} on a stream that is {self._state}: open another one with query.open()"
@@ -391,6 +494,11 @@ class Stream:
             raise InputError(
                 f"this stream has no source {source!r}, only 0 to {self._sources - 1}: pass one of "
                 f"them, or open the stream with more sources="
+            )
+        if source in self._pulled.sources:
+            raise InputError(
+                f"source {source} is pulled from an input: give what else there is a source of its "
+                f"own"
             )
         if source in self._ended_sources:
             raise InputError(f"source {source} has ended: push to another one, or end it later")

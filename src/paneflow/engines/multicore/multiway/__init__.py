@@ -1,0 +1,1 @@
+"""Many input streams, merged and aggregated by several threads through shared objects."""
