@@ -1,5 +1,6 @@
 """The multicore engine: settings of the thesis, latency, a model of more cores, trading, pushes,
-and pushes to streams that hold many events.
+pushes to streams that hold many events, sorting many inputs, one worker against two, and
+aggregating many inputs.
 
 The settings are those of table 16 of the master's thesis "Disjoint Parallelization of
 Sliding-Window Streaming Aggregation". The trading query is from Mencagli et al., "Harnessing
@@ -8,7 +9,17 @@ Sliding-Window Execution Semantics for Parallel Stream Processing". Each part ha
 
 from __future__ import annotations
 
-from bench.multicore import held, latency, makespan, pushes, settings, trading
+from bench.multicore import (
+    gate,
+    held,
+    latency,
+    makespan,
+    multiway,
+    pushes,
+    settings,
+    trading,
+    workers,
+)
 from bench.parts import run_parts
 
 PARTS = {
@@ -18,6 +29,9 @@ PARTS = {
     "trading": trading,
     "pushes": pushes,
     "held": held,
+    "gate": gate,
+    "workers": workers,
+    "multiway": multiway,
 }
 
 

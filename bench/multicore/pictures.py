@@ -104,3 +104,57 @@ def draw_held(figures: Mapping[str, Any]) -> None:
         panel.plot(found["held"], points, dashes, marker="o", markersize=3, label=reason)
     panel.set(xscale="log", yscale="log", xlabel="events held", ylabel="milliseconds of a push")
     saved(picture, [panel], "multicore-held", 3)
+
+
+def draw_gate(figures: Mapping[str, Any]) -> None:
+    """Tuples sorted a second by the number of inputs."""
+    picture, (panel,) = opened(1, 8)
+    inputs = [int(count) for count in figures]
+    for what, name in (
+        ("T-Gate", "pane_line"),
+        ("compiled heap", "round_robin"),
+        ("heapq.merge", "handshake"),
+    ):
+        points = [row[what] for row in figures.values()]
+        panel.plot(inputs, points, color=COLOURS[name], marker="o", label=what)
+    panel.set(yscale="log", xlabel="inputs", ylabel="tuples a second", xticks=inputs)
+    saved(picture, [panel], "multicore-gate", 3)
+
+
+def draw_workers(figures: Mapping[str, Any]) -> None:
+    """How many times as fast two workers are, workload by workload, from the least on."""
+    picture, (panel,) = opened(1, 8)
+    for shared, label, name in (
+        (True, "slices that two workers share", "pane_line"),
+        (False, "other workloads", "round_robin"),
+    ):
+        found = [row for row in figures["workloads"].values() if row["shared"] is shared]
+        points = sorted(row["two"] / row["one"] for row in found)
+        panel.plot(points, color=COLOURS[name], marker="o", markersize=3, label=label)
+    for level in (0.9, 1.6):
+        panel.axhline(level, color="#999999", linewidth=0.8, linestyle=":")
+    panel.set(ylim=(0, None), xlabel="workloads", ylabel="two workers / one worker")
+    saved(picture, [panel], "multicore-workers", 2)
+
+
+DESIGN_COLOURS = {
+    "MQ": "#999999",
+    "TuML-SC": "#5b8fb9",
+    "TuML-MC": "#30638e",
+    "WiML": "#e08e0b",
+    "WiML, slices": "#d1495b",
+}
+
+
+def draw_multiway(figures: Mapping[str, Any]) -> None:
+    """Events a second and latency by inputs, for each query: figures 13 to 26 of the paper."""
+    for what, unit, title in (("events/s", 1, "events/s"), ("latency", 1e3, "latency, ms")):
+        picture, panels = opened(len(figures), 2.4)
+        for panel, (query, found) in zip(panels, figures.items(), strict=True):
+            for name, row in found.items():
+                points = [value[what] * unit for value in row.values()]
+                colour = DESIGN_COLOURS[name]
+                panel.plot(list(row), points, color=colour, marker="o", markersize=3, label=name)
+            panel.set(yscale="log", xlabel="inputs", xticks=list(row))
+            panel.set_title(f"{query}: {title}", loc="left", fontsize=8)
+        saved(picture, panels, f"multicore-multiway-{what.partition('/')[0]}", 5)
