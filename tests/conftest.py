@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 
 import paneflow.spark
 from paneflow.slicing import ordering
+from tests.properties import cases
 from tests.slow_starts import run_again_after_slow_starts
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -64,6 +65,8 @@ def spark() -> Iterator[Any]:
                     "spark.sql.shuffle.partitions": 2,
                     "spark.default.parallelism": 2,
                     "spark.driver.memory": "1g",
+                    # Small queries end before optimised code pays: this halves the JVM's work.
+                    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
                 },
             )
         yield made
@@ -79,4 +82,13 @@ def kernels_for_few_events(request: pytest.FixtureRequest) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         if ROOMS & set(Path(request.path).parts):
             patch.setattr(ordering, "FEW", -1)
+        yield
+
+
+@pytest.fixture(autouse=True)
+def few_types_where_time_is_short(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Random questions of `make test` share their kernels; the slow targets ask for any columns."""
+    slow = any(request.node.get_closest_marker(mark) for mark in ("long", "exhaustive"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cases, "FEW_TYPES", not slow)
         yield

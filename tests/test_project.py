@@ -129,3 +129,17 @@ def test_no_test_ends_early(path: Path) -> None:
 def test_rooms_import_only_the_rooms_below_them() -> None:
     answer = run(str(Path(sys.executable).with_name("lint-imports")), "--no-cache")
     assert answer.returncode == 0, answer.stdout
+
+
+def test_every_room_has_a_contract_that_places_each_of_its_files() -> None:
+    linter = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    ordered = [
+        container
+        for contract in linter["contracts"]
+        if contract["type"] == "layers" and contract["exhaustive"]
+        for container in contract["containers"]
+    ]
+    rooms = [file.parent for file in (ROOT / "src" / "paneflow").rglob("__init__.py")]
+    names = [".".join(room.relative_to(ROOT / "src").parts) for room in rooms]
+    assert sorted(ordered) == sorted(names)
+    assert not any("ignore_imports" in contract for contract in linter["contracts"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from paneflow.engines.multicore.choosing import BY_NAME
-from tests.multicore.support import TOPOLOGIES
+from tests.multicore.support import HIVES, ONE_WORKER, TOPOLOGIES
 from tests.properties.cases import AGGREGATES, WINDOWS
 
 BY_NUMBER = ("tumbling", "sliding", "count")
@@ -18,18 +18,24 @@ SKETCHES = ("approx_distinct", "approx_quantile")
 CUSTOM = {"threshold": "is custom"}
 AWARE = dict.fromkeys(LATER_EVENTS, "is forward-context aware")
 FREE = dict.fromkeys(("punctuation", "threshold"), "is forward-context free")
+NOT_BY_TIME = dict.fromkeys(
+    ("count", *LATER_EVENTS, "punctuation", "threshold"), "is not a time window"
+)
 WINDOWS_REFUSED: dict[str, dict[str, str]] = {
-    "auto": {},
-    "single": {},
+    **{strategy: {} for strategy in ("auto", *ONE_WORKER, "slices")},
     "active": AWARE | CUSTOM,
     "agnostic": CUSTOM,
     **dict.fromkeys(TOPOLOGIES, AWARE | FREE),
+    **dict.fromkeys(HIVES, NOT_BY_TIME),
 }
 NOT_FIXED = dict.fromkeys(KEPT_WHOLE, "keeps every value of a window")
 FOREIGN = dict.fromkeys(SKETCHES, "is a sketch of another library")
+ORDERED = dict.fromkeys(("first", "last", "arg_min", "arg_max"), "depends on the order of events")
 AGGREGATES_REFUSED: dict[str, dict[str, str]] = {
-    **{strategy: {} for strategy in ("auto", "single", "active", "agnostic")},
+    **{strategy: {} for strategy in ("auto", *ONE_WORKER, "slices", "active", "agnostic")},
     **dict.fromkeys(TOPOLOGIES, NOT_FIXED | FOREIGN),
+    **dict.fromkeys(HIVES, NOT_FIXED | FOREIGN | ORDERED),
+    "tuple_gate_parallel": NOT_FIXED | FOREIGN,
 }
 
 REASONS = {
@@ -42,7 +48,7 @@ REASONS = {
 
 def refusal(strategy: str, window: str, aggregate: str) -> str | None:
     """A part of the reason why a strategy refuses an aggregate in a window; None if it must not."""
-    if strategy in TOPOLOGIES and aggregate == "define_ordered" and window in BY_TIME:
+    if strategy in (*TOPOLOGIES, *HIVES) and aggregate == "define_ordered" and window in BY_TIME:
         return "does not commute"
     return WINDOWS_REFUSED[strategy].get(window) or AGGREGATES_REFUSED[strategy].get(aggregate)
 

@@ -26,8 +26,20 @@ from tests.waiting import PATIENCE
 
 LINES = ("handshake", "round_robin")
 RINGS = ("hash_once", "round_robin_cyclic")
+ONE_WORKER = ("single", "multi_queue", "multi_queue_lock_free", "tuple_gate")
+"""Those that answer in one thread, and differ in how events are put in order."""
 PANES = ("pane_ring", "pane_line")
 TOPOLOGIES: dict[str, type[Strategy]] = {name: BY_NAME[name] for name in (*LINES, *RINGS, *PANES)}
+HIVES: dict[str, type[Strategy]] = {
+    name: BY_NAME[name] for name in ("window_hive", "slice_hive", "tuple_gate_parallel")
+}
+UNORDERED = ("window_hive", "slice_hive")
+"""Those that refuse aggregates which depend on the order of events."""
+
+
+def asked_of(name: str, windows: list[pf.windows.Window]) -> list[pf.windows.Window]:
+    """The windows that a strategy can be asked for, of some by time and by count."""
+    return [w for w in windows if name not in HIVES or isinstance(w, pf.windows.Sliding)]
 
 
 class Fed:

@@ -15,28 +15,32 @@ from paneflow.engines.multicore.stream import Stream
 from paneflow.planning.merge_choice import AVAILABLE
 from tests.bad_input.refusing import refused
 from tests.multicore.straggler_model import Case, Model, draw, pushes, sessions, time_windows
+from tests.multicore.support import ONE_WORKER
 from tests.properties.compare import assert_same_rows
 
-EXACT: dict[str, A.Aggregate] = {"n": A.count(), "sum": A.sum("v"), "exact": A.count("x")}
+EXACT: dict[str, A.Aggregate] = {"n": A.count(), "sum": A.sum("v")}
+ORDERED = {"last": A.last("v")}
+FEW = dict.fromkeys(AVAILABLE, EXACT | ORDERED) | {"subtract": EXACT, "slick_deque": EXACT}
 SELECTING = {"most": A.max("x"), "least": A.min("v")}
-ANY = EXACT | SELECTING | {"first": A.first("v"), "mean": A.mean("x")}
-LAWFUL = dict.fromkeys(AVAILABLE, ANY) | {"subtract": EXACT, "slick_deque": EXACT | SELECTING}
+COUNTED = EXACT | {"exact": A.count("x")}
+ANY = COUNTED | SELECTING | {"first": A.first("v"), "mean": A.mean("x")}
+MORE = dict.fromkeys(AVAILABLE, ANY) | {"subtract": COUNTED, "slick_deque": COUNTED | SELECTING}
 QUERY = pf.Query(W.sliding(10, 2), {"sum": A.sum("v"), "peak": A.max("v")}, time="t")
 
 
-def drawn(r: random.Random, merge: str, strategy: str) -> Case:
+def drawn(r: random.Random, aggregates: dict[str, A.Aggregate], strategy: str) -> Case:
     """A stream with slices to merge, of which some come late."""
     windows = time_windows(r) + (sessions(r) if strategy == "single" else [W.count(3, 2)])
     windows.append(W.sliding(r.randint(9, 30), r.randint(1, 2)))
-    case = draw(r, windows, LAWFUL[merge])
+    case = draw(r, windows, aggregates)
     while not any(isinstance(w, W.Sliding) for w in case.query.windows.values()):
-        case = draw(r, windows, LAWFUL[merge])
+        case = draw(r, windows, aggregates)
     return case
 
 
-def check(seed: object, merge: str, strategy: str) -> None:
+def check(seed: int, merge: str, strategy: str, aggregates: dict[str, A.Aggregate]) -> None:
     r = random.Random(f"{merge} {strategy} {seed}")
-    case = drawn(r, merge, strategy)
+    case = drawn(r, aggregates, strategy)
     model = Model(case.query, case.sources)
     model.replay(case.arrivals)
     expected, got = model.rows(), []
@@ -55,11 +59,19 @@ def check(seed: object, merge: str, strategy: str) -> None:
     assert_same_rows(case.query, made, expected)
 
 
-@pytest.mark.parametrize("strategy", ["single", "active"])
+@pytest.mark.parametrize("strategy", ["single", "slices", "active"])
 @pytest.mark.parametrize("merge", AVAILABLE)
 def test_every_algorithm_gives_the_same_rows(merge: str, strategy: str) -> None:
     for seed in range(5):
-        check(seed, merge, strategy)
+        check(seed, merge, strategy, FEW[merge])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("strategy", ["single", "active"])
+@pytest.mark.parametrize("merge", AVAILABLE)
+def test_every_algorithm_merges_all_it_may(merge: str, strategy: str) -> None:
+    for seed in range(5):
+        check(seed, merge, strategy, MORE[merge])
 
 
 @pytest.mark.parametrize("merge", ["subtract", "daba", "fiba"])
@@ -78,22 +90,23 @@ def test_early_rows_are_merged_so_too(merge: str) -> None:
     assert rows.to_pylist() == query.over(events)
 
 
-@pytest.mark.parametrize("strategy", sorted(set(BY_NAME) - {"single", "active"}))
+@pytest.mark.parametrize("strategy", sorted(set(BY_NAME) - {*ONE_WORKER, "slices", "active"}))
 def test_strategies_that_merge_no_slices_refuse(strategy: str) -> None:
     ask = partial(QUERY.open, 2, strategy, merge="daba")
     refused(pf.UnsupportedError, ask, strategy, "merge='daba'", "'single'")
 
 
-def test_several_workers_merge_their_own_windows() -> None:
+def test_several_workers_merge_so_too() -> None:
     with QUERY.open(workers=3, merge="daba") as stream:
-        assert stream.plan.strategy == "active"
+        assert stream.plan.strategy == "slices"
         assert "merge='daba' was asked for" in str(stream.plan)
 
 
-def test_one_worker_answers_where_others_cannot_merge() -> None:
+def test_windows_without_slices_do_not_keep_others_from_being_merged_so() -> None:
     mixed = pf.Query([W.sliding(10, 2), W.session(3)], {"sum": A.sum("v")}, time="t")
     with mixed.open(workers=3, merge="daba") as stream:
         assert stream.plan.strategy == "single"
+        assert "merge='daba' was asked for" in str(stream.plan)
 
 
 def test_an_algorithm_whose_law_is_broken_is_refused_with_the_law() -> None:

@@ -13,8 +13,8 @@ import pytest
 import paneflow as pf
 from examples.threshold_window import Threshold
 from paneflow import aggregates as A, windows as W
-from paneflow.engines.multicore.pump.pump import Pump
 from paneflow.engines.multicore.pump.silence import Silence
+from paneflow.engines.multicore.pump.stream_thread import StreamThread
 from paneflow.engines.multicore.stream import Stream
 from tests.bad_input.refusing import refused
 from tests.multicore.hand_clock import HandClock, hand_clock
@@ -145,14 +145,14 @@ def test_no_source_falls_silent_while_a_push_waits_for_room(clock: HandClock) ->
 def test_the_time_that_a_stream_takes_to_begin_is_no_silence(
     clock: HandClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begin = Pump._begin
+    begin = StreamThread._begin
 
-    def slow(pump: Pump) -> None:
-        wait_until(lambda: len(pump._room_comes))  # the first push waits
+    def slow(thread: StreamThread) -> None:
+        wait_until(lambda: len(thread._shared.room_comes))  # the first push waits
         clock.pass_by(60)
-        begin(pump)
+        begin(thread)
 
-    monkeypatch.setattr(Pump, "_begin", slow)
+    monkeypatch.setattr(StreamThread, "_begin", slow)
     with QUERY.open(sources=2, idle="5 s", late=True) as stream:
         stream.push(events(30), source=0)
         stream.push(events(1), source=1)

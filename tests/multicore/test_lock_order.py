@@ -19,8 +19,9 @@ from paneflow import aggregates as A, windows as W
 from paneflow.engines.multicore import pump
 from paneflow.engines.multicore.threads.interrupts import Waiters
 from paneflow.engines.multicore.tuning import tuning
+from tests.multicore.support import HIVES, ONE_WORKER
 
-STATED = re.findall(r"^\d\. `(\w+)`", pump.__doc__ or "", re.MULTILINE)
+STATED = re.findall(r"^\d+\. `(\w+)`", pump.__doc__ or "", re.MULTILINE)
 """The classes whose objects have a lock, in the order in which locks may be taken."""
 
 reciprocals = A.define(
@@ -164,7 +165,8 @@ def live_through(r: random.Random, strategy: str, fails: bool) -> None:
 
 LIVES = [
     *itertools.product(("pane_line", "round_robin", "hash_once"), (False, True), (0.0, 1.0)),
-    *itertools.product(("single", "active", "agnostic"), (False, True), (0.0,)),
+    *itertools.product((*ONE_WORKER, "active", "agnostic"), (False, True), (0.0,)),
+    *itertools.product(("slices", *HIVES), (False, True), (0.0, 1.0)),
 ]
 """Strategy, whether it fails, and up to which length messages are short."""
 
@@ -180,6 +182,6 @@ def test_locks_are_taken_in_the_stated_order(
     for held, taken in recorder.pairs:
         assert STATED.index(held) < STATED.index(taken), f"{taken} while holding {held}"
     # Otherwise the streams above have not come to where locks are taken.
-    assert {("Stream", "Pump"), ("Turns", "Pump"), ("Turns", "Unit")} <= recorder.pairs
+    assert {("Stream", "Shared"), ("Turns", "Shared"), ("Turns", "Unit")} <= recorder.pairs
     assert {("Unit", "Gathering"), ("Unit", "Schedule"), ("Unit", "Crew")} <= recorder.pairs
     assert recorder.asleep <= {"Turns"}

@@ -66,7 +66,9 @@ def all_asleep(stream: Stream) -> bool:
     """Whether a stream has nothing to do, and no thread of it looks for something."""
     core = stream._core
     assert core is not None
-    return not core._waiting and not core._turns.lock.locked() and core._pipeline.strategy.brief
+    shared = core.shared
+    at_work = shared.inbox.waiting or shared.turns.lock.locked()
+    return not at_work and shared.pipeline.strategy.brief
 
 
 def read(stream: Stream, n: int) -> list[int]:
@@ -107,7 +109,7 @@ def test_what_ends_a_window_while_the_pusher_rests_is_soon_worked_on_by_the_stre
 ) -> None:
     stream, working = opened
     assert stream._core is not None
-    monkeypatch.setattr(stream._core._turns, "rests", lambda arrived, due: True)
+    monkeypatch.setattr(stream._core.shared.turns, "rests", lambda arrived, due: True)
     stream.push(events(10, 2))
     assert read(stream, 1) == [45]
     stream.push(events(12, 3))
@@ -121,8 +123,8 @@ def test_what_ends_no_window_is_worked_on_without_another_push(
 ) -> None:
     stream, working = opened
     assert stream._core is not None
-    monkeypatch.setattr(stream._core._turns, "rests", lambda arrived, due: True)
-    monkeypatch.setattr(stream._core._pipeline.strategy, "due", lambda limit: False)
+    monkeypatch.setattr(stream._core.shared.turns, "rests", lambda arrived, due: True)
+    monkeypatch.setattr(stream._core.shared.pipeline.strategy, "due", lambda limit: False)
     stream.push(events(10, 2))
     wait_until(lambda: stream.metrics().waiting == 0)
     assert "MainThread" not in working.threads
@@ -134,9 +136,9 @@ def test_a_push_that_finds_another_pusher_at_work_is_worked_on_without_another_p
     stream, _ = opened
     core = stream._core
     assert core is not None
-    monkeypatch.setattr(core._turns, "rests", lambda arrived, due: False)
-    wait_until(lambda: core._wanted == 1)  # the stream thread sleeps until it is woken
-    with core._turns.lock:  # as another pusher has it while it works
+    monkeypatch.setattr(core.shared.turns, "rests", lambda arrived, due: False)
+    wait_until(lambda: core.shared.wanted == 1)  # the stream thread sleeps until it is woken
+    with core.shared.turns.lock:  # as another pusher has it while it works
         stream.push(events(10))
     assert read(stream, 1) == [45]
 
@@ -149,9 +151,9 @@ def test_while_the_pusher_rests_pushes_wait_for_one_that_ends_a_window(
     stream.push(events(10, 12))
     assert read(stream, 2) == [45, 145]
     wait_until(lambda: all_asleep(stream))
-    monkeypatch.setattr(stream._core._turns, "rests", lambda arrived, due: not due)
+    monkeypatch.setattr(stream._core.shared.turns, "rests", lambda arrived, due: not due)
     steps: list[tuple[list[int], bool]] = []
-    take = stream._core._pipeline.front.take
+    take = stream._core.shared.pipeline.front.take
 
     def noted(arrivals: list[Arrival]) -> list[Batch | int]:
         given = take(arrivals)
@@ -162,7 +164,7 @@ def test_while_the_pusher_rests_pushes_wait_for_one_that_ends_a_window(
                 steps.append(([arrival.rows for arrival in arrivals], counts))
         return given
 
-    monkeypatch.setattr(stream._core._pipeline.front, "take", noted)
+    monkeypatch.setattr(stream._core.shared.pipeline.front, "take", noted)
 
     def rounds() -> Iterator[list[tuple[list[int], bool]]]:
         for window in range(20, 1020, 10):
@@ -182,8 +184,8 @@ def test_what_is_too_much_for_a_pusher_does_not_wait(
 ) -> None:
     stream, working = opened
     assert stream._core is not None
-    monkeypatch.setattr(stream._core._turns, "rests", lambda arrived, due: True)
-    monkeypatch.setattr(stream._core._pipeline.strategy, "due", lambda limit: False)
+    monkeypatch.setattr(stream._core.shared.turns, "rests", lambda arrived, due: True)
+    monkeypatch.setattr(stream._core.shared.pipeline.strategy, "due", lambda limit: False)
     stream.push(events(10, tuning.small_push - 1))
     stream.push(events(tuning.small_push + 9, 1))
     wait_until(lambda: stream.metrics().waiting == 0)
@@ -209,8 +211,7 @@ def test_an_interrupt_while_a_push_works_reaches_it_and_ends_the_stream(
         list(push_now_and_then(stream))
     with pytest.raises(PaneflowError, match="KeyboardInterrupt"):
         list(stream.results(PATIENCE))
-    stream._core._thread.join(PATIENCE)
-    assert not stream._core._thread.is_alive()
+    assert stream._core.thread.join(PATIENCE)
 
 
 def test_what_comes_behind_an_error_is_not_worked_on(
@@ -222,7 +223,7 @@ def test_what_comes_behind_an_error_is_not_worked_on(
     def fails(arrivals: object) -> None:
         raise OSError("no more room")
 
-    monkeypatch.setattr(stream._core._pipeline.front, "take", fails)
+    monkeypatch.setattr(stream._core.shared.pipeline.front, "take", fails)
     stream.push(events(10))
     with pytest.raises(PaneflowError, match="no more room"):
         list(stream.results(PATIENCE))

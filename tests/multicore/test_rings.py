@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from paneflow.engines.multicore.threads.ring import Bell, Ring
-from paneflow.merging.atomics import add, exchange, observe
+from paneflow.merging.machine.atomics import add, exchange, observe
 from tests.waiting import PATIENCE
 
 compiled = numba.njit(nogil=True)

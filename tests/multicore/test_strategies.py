@@ -15,8 +15,11 @@ from paneflow import aggregates as A, windows as W
 from paneflow.engines.multicore.choosing import BY_NAME
 from tests.multicore.refusals import REASONS, served_aggregates, served_windows
 from tests.multicore.support import (
+    HIVES,
+    ONE_WORKER,
     TOPOLOGIES,
     Fed,
+    asked_of,
     expected,
     random_helping,
     random_pauses,
@@ -28,7 +31,13 @@ from tests.properties.compare import assert_same_rows
 
 EXHAUSTIVE = int(os.environ.get("PANEFLOW_RANDOM_TOPOLOGIES", "2000"))
 
-SERVED = {name: (served_windows(name), served_aggregates(name, ("count",))) for name in BY_NAME}
+SERVED = {
+    name: (
+        served_windows(name),
+        served_aggregates(name, ("sliding" if name in HIVES else "count",)),
+    )
+    for name in BY_NAME
+}
 """The windows and aggregates that each strategy is asked for; not all of them go together."""
 
 
@@ -41,7 +50,7 @@ def draw_served(r: random.Random, name: str, aggregates: tuple[str, ...]) -> tup
         why = BY_NAME[name].refuses(fed.query, fed.kinds)
         if why is None:
             return case, fed
-        assert name in TOPOLOGIES
+        assert name in (*TOPOLOGIES, *HIVES)
         assert any(reason in why for reason in REASONS), why
         with pytest.raises(pf.UnsupportedError, match=re.escape(why)):
             BY_NAME[name](fed.query, fed.kinds, 2)
@@ -112,7 +121,11 @@ def test_windows_of_many_panes(name: str, seed: int) -> None:
         }
     )
     windows = [W.sliding(64, 1), W.sliding(97, 2, offset=3), W.sliding(100, 7), W.count(50, 1)]
-    aggregates = {"first": A.first("x"), "sum": A.sum("x"), "last": A.last("x"), "n": A.count()}
+    aggregates = {"sum": A.sum("x"), "n": A.count()}
+    if name in HIVES:
+        windows[3] = W.sliding(50, 1)
+    else:
+        aggregates |= {"first": A.first("x"), "last": A.last("x")}
     if isinstance(windows[seed], W.Count):  # no event comes behind the watermark for it
         aggregates["affine"] = affine("x")
     query = pf.Query(windows[seed], aggregates, key="k", time="t")
@@ -126,16 +139,18 @@ def test_windows_of_many_panes(name: str, seed: int) -> None:
 def test_many_more_units_than_cores(name: str) -> None:
     n = 300
     table = pa.table({"t": np.arange(n) // 3, "k": np.arange(n) % 5, "v": np.arange(n)})
-    query = pf.Query([W.sliding(12, 2), W.count(7, 3)], {"sum": A.sum("v")}, key="k", time="t")
+    windows = asked_of(name, [W.sliding(12, 2), W.count(7, 3)])
+    query = pf.Query(windows, {"sum": A.sum("v")}, key="k", time="t")
     rows, running = run(BY_NAME[name], Fed(query, table), 40, list(range(1, n, 2)))
     assert_same_rows(query, rows, expected(query, table))
-    assert len(running.metrics()) == (1 if name == "single" else 40)
+    assert len(running.metrics()) == (1 if name in ONE_WORKER else 40)
 
 
 @pytest.mark.parametrize("name", BY_NAME)
 def test_an_empty_stream_has_no_rows(name: str) -> None:
     table = pa.table({"t": pa.array([], pa.int64()), "v": pa.array([], pa.float64())})
-    query = pf.Query([W.sliding(6, 2), W.count(3)], {"sum": A.sum("v")}, time="t")
+    windows = asked_of(name, [W.sliding(6, 2), W.count(3)])
+    query = pf.Query(windows, {"sum": A.sum("v")}, time="t")
     rows, _ = run(BY_NAME[name], Fed(query, table), 3, [])
     assert rows.num_rows == 0
 
@@ -143,7 +158,8 @@ def test_an_empty_stream_has_no_rows(name: str) -> None:
 @pytest.mark.parametrize("name", BY_NAME)
 def test_batches_without_events_change_nothing(name: str) -> None:
     table = pa.table({"t": [0, 1, 5], "v": [1, 2, 4]})
-    query = pf.Query([W.tumbling(4), W.count(2)], {"sum": A.sum("v")}, time="t")
+    windows = asked_of(name, [W.tumbling(4), W.count(2)])
+    query = pf.Query(windows, {"sum": A.sum("v")}, time="t")
     cuts = [0, 0, 1, 1, 1, 3, 3]
     rows, _ = run(BY_NAME[name], Fed(query, table), 3, cuts, watermarks=True)
     assert_same_rows(query, rows, expected(query, table))
@@ -178,17 +194,18 @@ def test_a_watermark_makes_rows_final_without_further_events(name: str) -> None:
 @pytest.mark.parametrize("name", BY_NAME)
 def test_what_a_batch_ends_comes_with_the_watermark_of_that_batch(name: str) -> None:
     table = pa.table({"t": [0, 1, 9], "v": [1, 2, 4]})
-    query = pf.Query([W.tumbling(4), W.count(3)], {"sum": A.sum("v")}, time="t")
+    windows = asked_of(name, [W.tumbling(4), W.count(3)])
+    query = pf.Query(windows, {"sum": A.sum("v")}, time="t")
     fed = Fed(query, table)
     running = BY_NAME[name](query, fed.kinds, 5)
     try:
         for batch in fed.batches([]):
             running.feed(batch)
         running.advance(9)
-        parts = soon(running, 2)
+        parts = soon(running, len(windows))
     finally:
         running.stop()
-    assert fed.rows(parts)["sum"].to_pylist() == [3, 7]
+    assert fed.rows(parts)["sum"].to_pylist() == [3, 7][: len(windows)]
 
 
 @pytest.mark.parametrize("name", BY_NAME)

@@ -202,7 +202,7 @@ def slow_and_brittle(values: Any) -> float:
     return brittle(values)
 
 
-@pytest.mark.parametrize("strategy", ["auto", "active", "agnostic"])
+@pytest.mark.parametrize("strategy", ["active", "agnostic"])
 def test_rows_that_were_under_way_before_a_failure_are_given(strategy: str) -> None:
     query = pf.Query(W.tumbling(10), {"a": A.apply(slow_and_brittle, "t")}, time="t")
     rows: list[int] = []

@@ -11,12 +11,12 @@ import pytest
 from paneflow.engines.multicore.choosing import BY_NAME
 from tests.multicore.refusals import BY_NUMBER, served_aggregates, served_windows
 from tests.multicore.stream_cases import STREAMED, check, check_or_refused, draw_stream
-from tests.multicore.support import random_helping, random_pauses
+from tests.multicore.support import ONE_WORKER, random_helping, random_pauses
 from tests.properties.cases import AGGREGATES
 
 MANY = int(os.environ.get("PANEFLOW_RANDOM_STREAMS", "10000"))
 STRATEGIES = ["auto", *BY_NAME]
-FREELY = ("auto", "single", "active", "agnostic")
+FREELY = ("auto", *ONE_WORKER, "active", "agnostic")
 """Strategies that give all aggregates."""
 
 
@@ -47,7 +47,7 @@ def test_any_stream_by_any_number_of_workers(strategy: str) -> None:
     ("strategy", "window"), [(s, window) for s in FREELY for window in served_windows(s)]
 )
 def test_every_kind_of_window(strategy: str, window: str) -> None:
-    for seed in range(4):
+    for seed in range(8):
         r = random.Random(f"{window} {strategy} {seed}")
         check(draw_stream(r, (window,)), r, strategy, r.randint(1, 4))
 

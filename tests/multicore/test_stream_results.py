@@ -19,6 +19,7 @@ from paneflow.engines.multicore.closing.event_log import EventLog
 from tests.waiting import PATIENCE, wait_until
 
 SUM = {"sum": A.sum("v")}
+ADDED = (lambda v: v, lambda a, b: a + b, lambda p: p, 0.0)
 
 
 def rows_of(stream: Any, wait: float = 1.0) -> list[dict[str, Any]]:
@@ -295,10 +296,16 @@ def test_a_stream_without_events_gives_no_rows() -> None:
     ("window", "aggregate", "workers", "strategy"),
     [
         (W.sliding(4, 2), A.sum("v"), 1, "single"),
-        (W.sliding(4, 2), A.collect("v"), 4, "active"),
-        (W.punctuation("m"), A.sum("v"), 4, "active"),
-        (W.session(4), A.sum("v"), 4, "agnostic"),
-        (W.slide_by_tuple(4, 2), A.apply(np.median, "v"), 4, "agnostic"),
+        (W.sliding(4, 2), A.sum("v"), 4, "slices"),
+        (W.sliding(4, 2), A.define(*ADDED, commutative=True)("v"), 4, "single"),
+        (W.count(4, 2), A.define(*ADDED, commutative=True)("v"), 4, "pane_line"),
+        (W.count(4, 2), A.sum("v"), 4, "single"),
+        (W.sliding(4, 2), A.collect("v"), 4, "single"),
+        (W.sliding(4, 2), A.bloom_filter("v"), 4, "single"),
+        (W.sliding(4, 2), A.var("v"), 4, "single"),
+        (W.punctuation("m"), A.sum("v"), 4, "single"),
+        (W.session(4), A.sum("v"), 4, "single"),
+        (W.slide_by_tuple(4, 2), A.apply(np.median, "v"), 4, "single"),
     ],
     ids=str,
 )

@@ -70,6 +70,26 @@ def test_readers_and_the_emitter_do_not_disturb_each_other(monkeypatch: pytest.M
     assert wrong == []
 
 
+@pytest.mark.parametrize(
+    "window", [W.sliding(700, 20), W.slide_by_tuple(300, 7), W.session(3)], ids=str
+)
+def test_sums_have_the_same_bits_for_any_number_of_workers(window: W.Window) -> None:
+    query = pf.Query(window, {"sum": A.sum("v"), "var": A.var("v")}, key="k", time="t")
+    r = np.random.default_rng(3)
+    n = 12_000
+    table = pa.table(
+        {"t": np.sort(r.integers(0, n, n)), "v": r.random(n), "k": r.integers(0, 3, n)}
+    )
+    answers = []
+    for workers in (1, 2, 5):
+        with query.open(workers=workers, strategy="agnostic") as stream:
+            stream.push(table)
+            stream.finish()
+            answers.append(pa.concat_tables(stream.results()))
+    assert answers[0].num_rows > 500
+    assert answers[0].equals(answers[1]) and answers[0].equals(answers[2])
+
+
 @pytest.mark.parametrize("window", [W.tumbling(100), W.session(1), W.count(50)], ids=str)
 def test_events_of_closed_windows_are_given_up_before_the_next_push(window: W.Window) -> None:
     query = pf.Query(window, {"n": A.count("v")}, time="t")
