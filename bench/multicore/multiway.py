@@ -34,7 +34,8 @@ class Driven(NamedTuple):
     seconds: float
     processor: float
     rows: int
-    latency: float
+    latency: float | None
+    """None if no window was given out before the end."""
 
 
 def drive(name: str, asked: Asked, given: Given) -> Driven:
@@ -77,7 +78,9 @@ def drive(name: str, asked: Asked, given: Given) -> Driven:
     return Driven(seconds, processor, rows, _latency(pushed, given_out))
 
 
-def _latency(pushed: list[list[tuple[int, float]]], given_out: list[tuple[int, float]]) -> float:
+def _latency(
+    pushed: list[list[tuple[int, float]]], given_out: list[tuple[int, float]]
+) -> float | None:
     """The median time from the last push that was waited for."""
     found = []
     for limit, moment in given_out:
@@ -88,7 +91,11 @@ def _latency(pushed: list[list[tuple[int, float]]], given_out: list[tuple[int, f
             at = np.searchsorted([t for t, _ in each], limit)
             needed.append(each[min(int(at), len(each) - 1)][1])
         found.append(moment - max(needed))
-    return statistics.median(found) if found else 0.0
+    return statistics.median(found) if found else None
+
+
+def _milliseconds(seconds: float | None) -> str:
+    return "" if seconds is None else f"{seconds * 1e3:,.1f}"
 
 
 def events_of(asked: Asked, inputs: int, quick: bool) -> int:
@@ -112,7 +119,7 @@ def run(quick: bool) -> tuple[Figures, list[Sheet]]:
         for name, design in DESIGNS.items():
             if asked.ordered and not design.ordered:
                 continue
-            found: dict[int, dict[str, float]] = {}
+            found: dict[int, dict[str, Any]] = {}
             for inputs in asked_inputs:
                 given = Given(asked, inputs, events_of(asked, inputs, quick))
                 drive(name, asked, Given(asked, inputs, 2000 * inputs))  # compiles
@@ -125,7 +132,7 @@ def run(quick: bool) -> tuple[Figures, list[Sheet]]:
                 }
             figures[asked.name][name] = found
             cells = [f"{row['events/s'] / 1e6:.2f}" for row in found.values()]
-            cells += [f"{row['latency'] * 1e3:,.1f}" for row in found.values()]
+            cells += [_milliseconds(row["latency"]) for row in found.values()]
             sections.append([name, *cells])
         assert len(rows) == len(asked_inputs), f"designs do not agree on {asked.name}: {rows}"
         headings = ("design", *(f"{n} inputs: million/s" for n in asked_inputs))

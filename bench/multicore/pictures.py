@@ -148,13 +148,18 @@ DESIGN_COLOURS = {
 
 def draw_multiway(figures: Mapping[str, Any]) -> None:
     """Events a second and latency by inputs, for each query: figures 13 to 26 of the paper."""
-    for what, unit, title in (("events/s", 1, "events/s"), ("latency", 1e3, "latency, ms")):
-        picture, panels = opened(len(figures), 2.4)
+    for what, unit, title in (("events/s", 1e-6, "million/s"), ("latency", 1e3, "latency, ms")):
+        picture, panels = opened(len(figures), 2.4, lines=2)
         for panel, (query, found) in zip(panels, figures.items(), strict=True):
             for name, row in found.items():
-                points = [value[what] * unit for value in row.values()]
+                known = {n: value[what] for n, value in row.items() if value[what] is not None}
+                points = [value * unit for value in known.values()]
                 colour = DESIGN_COLOURS[name]
-                panel.plot(list(row), points, color=colour, marker="o", markersize=3, label=name)
-            panel.set(yscale="log", xlabel="inputs", xticks=list(row))
+                panel.plot(list(known), points, color=colour, marker="o", markersize=3, label=name)
+            panel.set(xlabel="inputs", xticks=list(row))
             panel.set_title(f"{query}: {title}", loc="left", fontsize=8)
+            if what == "latency":
+                panel.set(yscale="log")
+            else:
+                panel.set(ylim=(0, None))
         saved(picture, panels, f"multicore-multiway-{what.partition('/')[0]}", 5)

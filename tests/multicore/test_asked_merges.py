@@ -97,7 +97,9 @@ def test_strategies_that_merge_no_slices_refuse(strategy: str) -> None:
 
 
 def test_several_workers_merge_so_too() -> None:
-    with QUERY.open(workers=3, merge="daba") as stream:
+    aggregates = {"sum": A.sum("v"), "peak": A.max("v")}
+    keyed = pf.Query(W.sliding(10, 2), aggregates, key="k", time="t")
+    with keyed.open(workers=3, merge="daba") as stream:
         assert stream.plan.strategy == "slices"
         assert "merge='daba' was asked for" in str(stream.plan)
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 import paneflow as pf
 from paneflow import aggregates as A, windows as W
 from paneflow.engines.multicore.completeness import no_rows
 from paneflow.engines.multicore.contract import Result, Rows
 from paneflow.engines.multicore.intake.key_codes import KeyCodes
-from paneflow.engines.multicore.pump.row_order import RowOrder
+from paneflow.engines.multicore.pump.row_order import RowOrder, portions
+from paneflow.engines.multicore.ticks import BEFORE_ALL
+from paneflow.engines.multicore.tuning import tuning
 
 SCHEMA = pa.schema([("t", pa.int64()), ("v", pa.int64())])
 QUERY = pf.Query(W.tumbling(1), {"n": A.count("v")}, time="t")
@@ -51,6 +55,24 @@ def collected(collector: RowOrder, passed: int) -> list[int]:
 
 def a_collector() -> RowOrder:
     return RowOrder(QUERY, SCHEMA, KeyCodes((), SCHEMA))
+
+
+def test_many_rows_are_put_in_order_in_parts_that_are_final_by_themselves(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tuning, "ordered_together", 3)
+    one, two, *others = (
+        replace(rows(*ends), passed=BEFORE_ALL) for ends in ([1], [2, 3], [4], [5], [6])
+    )
+    given = [one, no_rows(0.0, 2), two, others[0], no_rows(0.0, 5), *others[1:]]
+    parts = list(portions(given))
+    assert [sum(map(len, part)) for part in parts] == [4, 2]
+    collector, tables = a_collector(), []
+    for part in [*parts, [no_rows(0.0, 7)]]:
+        collector.add(part)
+        found = collector.collect()
+        tables.append([] if found is None else found.table["end"].to_pylist())
+    assert tables == [[1, 2, 3, 4], [], [5, 6]]
 
 
 def test_rows_leave_in_order_whatever_they_came_with() -> None:

@@ -48,7 +48,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tuning, "left_over", 1000.0)
 
 
-@pytest.fixture(params=TOPOLOGIES)
+@pytest.fixture(params=[*TOPOLOGIES, "slices"])
 def opened(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[tuple[Stream, Working]]:
@@ -143,6 +143,7 @@ def test_a_push_that_finds_another_pusher_at_work_is_worked_on_without_another_p
     assert read(stream, 1) == [45]
 
 
+@pytest.mark.parametrize("opened", TOPOLOGIES, indirect=True)  # others take events unread
 def test_while_the_pusher_rests_pushes_wait_for_one_that_ends_a_window(
     patient: None, opened: tuple[Stream, Working], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -223,7 +224,7 @@ def test_what_comes_behind_an_error_is_not_worked_on(
     def fails(arrivals: object) -> None:
         raise OSError("no more room")
 
-    monkeypatch.setattr(stream._core.shared.pipeline.front, "take", fails)
+    monkeypatch.setattr(stream._core.shared.pipeline, "step", fails)
     stream.push(events(10))
     with pytest.raises(PaneflowError, match="no more room"):
         list(stream.results(PATIENCE))

@@ -14,8 +14,14 @@ import pytest
 import paneflow as pf
 from paneflow import aggregates as A, windows as W
 from paneflow.engines.multicore.intake import unordered_front
+from paneflow.engines.multicore.intake.front import Arrival
+from paneflow.engines.multicore.intake.unordered_front import UnorderedFront
+from paneflow.engines.multicore.intake.unread import Unread
 from paneflow.engines.multicore.stream import Stream
+from paneflow.engines.multicore.threads.unit import Crew
+from paneflow.engines.multicore.ticks import BEFORE_ALL
 from paneflow.engines.multicore.tuning import tuning
+from paneflow.engines.multicore.workers.farm import Gathering
 from tests.multicore.support import random_pauses
 from tests.properties.compare import assert_same_rows
 from tests.waiting import PATIENCE
@@ -57,8 +63,8 @@ def answered(
 def luck(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """How much is cut at once, and how much merged before windows close: the clock decides both."""
     cut, close = request.param
-    monkeypatch.setattr(tuning, "cut_at_once", cut)
-    monkeypatch.setattr(tuning, "cut_least", min(cut, tuning.cut_least))
+    monkeypatch.setattr(tuning, "dealt_at_once", cut)
+    monkeypatch.setattr(tuning, "dealt_least", min(cut, tuning.dealt_least))
     monkeypatch.setattr(tuning, "close_together", close)
     yield
 
@@ -79,14 +85,55 @@ def test_float_sums_are_the_same_to_the_bit(window: W.Window, workers: int) -> N
         assert rows == FIRST.setdefault(str(window), rows)
 
 
-def test_a_push_is_a_group_of_floats_of_its_own() -> None:
+def test_floats_are_added_in_the_order_of_events_however_they_are_pushed() -> None:
     query = pf.Query(W.tumbling(10), {"sum": A.sum("v")}, time="t")
     large, small = 1e16, 1.0
-    each = [pa.table({"t": [1], "v": [v]}) for v in (large, small, small)]
-    alone = answered(query, each, 2)["sum"].to_pylist()
-    assert alone == [large + small + small] != [large + (small + small)]
-    last = pa.concat_tables(each[1:])
-    assert answered(query, [each[0], last], 2)["sum"].to_pylist() == [large + (small + small)]
+    table = pa.table({"t": [1, 1, 1], "v": [large, small, small]})
+    assert large + small + small != large + (small + small)
+    for pushes in (
+        [table],
+        [table.slice(0, 1), table.slice(1)],
+        [table.slice(k, 1) for k in range(3)],
+    ):
+        assert answered(query, pushes, 2)["sum"].to_pylist() == [large + small + small]
+
+
+@pytest.mark.parametrize("all_count", [False, True])
+def test_events_without_a_value_join_slices_but_do_not_count(all_count: bool) -> None:
+    aggregates = {"with": A.count("v"), "sum": A.sum("v"), "mean": A.mean("w")}
+    if all_count:
+        aggregates["n"] = A.count()
+    query = pf.Query(W.sliding(40, 20), aggregates, key="k", time="t")
+    r = np.random.default_rng(1)
+    n = 400
+    v, w = (pa.array(r.integers(0, 9, n), mask=r.random(n) < 0.4) for _ in range(2))
+    table = pa.table({"t": np.arange(n) // 2, "k": r.integers(0, 5, n), "v": v, "w": w})
+    pushes = [table.slice(at, 30) for at in range(0, n, 30)]
+    assert_same_rows(query, answered(query, pushes, 2), query.over(table, engine="oracle"))
+
+
+def test_a_long_push_is_taken_in_several_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("pushed_piece", 50), ("first_step", 100), ("dealt_least", 50)):
+        monkeypatch.setattr(tuning, name, value)
+    monkeypatch.setattr(tuning, "unknown_step", 100)
+    query = pf.Query(W.sliding(40, 20), {"n": A.count(), "sum": A.sum("v")}, key="k", time="t")
+    table = pa.table({"t": np.arange(1000) // 2, "k": np.arange(1000) % 5, "v": np.arange(1000)})
+    rows = answered(query, [table], 2)
+    assert_same_rows(query, rows, query.over(table, engine="oracle"))
+
+
+@pytest.mark.parametrize("window", WINDOWS, ids=str)
+def test_stragglers_of_some_keys_leave_the_sums_of_others_as_they_are(window: W.Window) -> None:
+    """Windows that stragglers fall into are built again, in all shards or in none."""
+    query = pf.Query(window, FLOATS, key="k", time="t")
+    table = events(1500)
+    late = np.arange(1500) % 100 == 99
+    t = np.where(late, np.maximum(table["t"].to_numpy() - 30, 0), table["t"].to_numpy())
+    table = table.set_column(0, "t", pa.array(t))
+    pushes = [table.slice(at, 10) for at in range(0, len(table), 10)]
+    rows = [answered(query, pushes, workers).to_pylist() for workers in (1, 2, 4)]
+    assert len(rows[0]) >= 50
+    assert rows[0] == rows[1] == rows[2]
 
 
 def test_a_stream_that_falls_silent_for_long_goes_on_with_windows_of_its_own() -> None:
@@ -102,7 +149,7 @@ def test_a_stream_that_falls_silent_for_long_goes_on_with_windows_of_its_own() -
 def test_a_worker_that_is_stuck_does_not_hold_up_the_others(stuck: int) -> None:
     query = pf.Query(W.tumbling(1000), {"n": A.count()}, time="t")
     free = threading.Event()
-    n = 4 * tuning.cut_here
+    n = 4 * tuning.deal_here
     with Stream(query, 2, "slices", pauses=lambda rank: _wait(free, rank == stuck)) as stream:
         try:
             for start in range(0, 5 * n, n):
@@ -153,7 +200,7 @@ def test_sources_that_push_side_by_side_need_no_order() -> None:
 def test_events_wait_for_nothing_where_order_does_not_matter() -> None:
     query = pf.Query(W.tumbling(10), {"sum": A.sum("v")}, time="t", lateness=100)
     pushes = [pa.table({"t": [50 - k, 60 + k], "v": [1, 1]}) for k in range(40)]
-    with query.open(workers=2) as stream:
+    with query.open(workers=2, strategy="slices") as stream:
         for push in pushes:
             stream.push(push)
         stream.finish()
@@ -169,14 +216,19 @@ def test_the_times_of_short_pushes_are_looked_at_together(monkeypatch: pytest.Mo
     monkeypatch.setattr(tuning, "looked_at_together", 50)
     query = pf.Query(W.tumbling(10), {"n": A.count()}, time="t")
     lengths = [10] * 10 + [100] * 3
-    starts = np.cumsum([0, *lengths[:-1]])
+    ends = np.cumsum(lengths)
     pushes = [
-        pa.table({"t": np.arange(start, start + n)})
-        for start, n in zip(starts, lengths, strict=True)
+        pa.record_batch({"t": np.arange(e - n, e)}) for n, e in zip(lengths, ends, strict=True)
     ]
-    rows = answered(query, pushes, 2)
-    assert sum(looked) == sum(lengths) and max(looked[:-3]) <= 50 and looked[-3:] == [100] * 3
-    assert rows["n"].to_pylist() == [10] * 40
+    front = UnorderedFront(query, pushes[0].schema, sources=1, workers=2)
+    arrivals = [Arrival(0, each, None, len(each), 0.0, True) for each in pushes]
+    known = [
+        a._replace(span=(int(e) - 100, int(e) - 1))
+        for a, e in zip(arrivals[10:], ends[10:], strict=True)
+    ]
+    steps = front.take_unread(arrivals[:10] + known)
+    assert looked == [50, 50], "those that are known to be in order are not looked at again"
+    assert sum(len(step) for step in steps if isinstance(step, Unread)) == sum(lengths)
 
 
 def tripled(x: int) -> int:
@@ -221,6 +273,26 @@ def test_auto_shares_batches_where_that_pays(
         assert stream.plan.strategy == strategy
 
 
+def test_without_a_key_there_is_nothing_to_share() -> None:
+    query = pf.Query(W.sliding(60, 20), {"sum": A.sum("v")}, time="t")
+    with query.open(workers=2) as stream:
+        stream.push(pa.table({"t": [1, 2], "v": [1, 2]}))
+        assert stream.plan.strategy == "single"
+
+
+def test_rows_are_complete_though_shards_close_windows_after_different_batches() -> None:
+    crew = Crew("slices")
+    gathering = Gathering(crew)
+    told = []
+    for number, closing in enumerate(["left", "right", "left", "both"], 1):
+        seq = gathering.expect(2, 0.0, passed=10 * number)
+        for part, name in enumerate(["left", "right"]):
+            gathering.put(seq, [] if closing in (name, "both") else None, part)
+        told += [rows.passed for rows in crew.output]
+        crew.output.clear()
+    assert told == [BEFORE_ALL, 10, 20, 40]
+
+
 def test_a_session_does_not_keep_a_sliding_window_from_being_shared() -> None:
     windows = {"fine": W.sliding(60, 20), "visit": W.session(2), "pair": W.count(2)}
     aggregates = {"sum": A.sum("v"), "n": A.count(), "slow": slow("v")}
@@ -237,11 +309,11 @@ def test_a_session_does_not_keep_a_sliding_window_from_being_shared() -> None:
 
 
 def test_too_many_rows_are_refused_by_workers_as_by_one() -> None:
-    query = pf.Query({"w": W.sliding(1000, 1)}, {"n": A.count()}, time="t")
+    query = pf.Query({"w": W.sliding(1000, 1)}, {"n": A.count()}, key="k", time="t")
     said = []
     for workers in (1, 2):
         with query.open(workers=workers, max_rows=900) as stream:
-            stream.push(pa.table({"t": [0, 5, 5000]}))
+            stream.push(pa.table({"t": [0, 5, 5000], "k": [1, 1, 1]}))
             stream.finish()
             with pytest.raises(pf.UnsupportedError, match="'w'") as refusal:
                 list(stream.results())

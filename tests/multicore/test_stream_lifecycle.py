@@ -9,7 +9,8 @@ import re
 import threading
 import time
 import traceback
-from collections.abc import Iterator
+import weakref
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ import paneflow as pf
 from paneflow import aggregates as A, windows as W
 from paneflow.engines.multicore.choosing import BY_NAME
 from paneflow.engines.multicore.one_worker.single import Single
+from paneflow.engines.multicore.stream import Stream
 from paneflow.engines.multicore.tuning import tuning
 from tests.waiting import PATIENCE, comes_to_rest, wait_until
 
@@ -72,6 +74,24 @@ def test_an_abandoned_stream_ends_its_threads(strategy: str) -> None:
     stream.push(events(0, 1000))
     assert "paneflow-stream" in ours()
     del stream
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_what_is_held_in_order_is_freed_with_the_stream(strategy: str) -> None:
+    """At once: the garbage collector seldom looks at the few objects that hold many events."""
+    with QUERY.open(workers=2, strategy=strategy) as stream:
+        stream.push(events(0, 1000))
+        stream.finish()
+        list(stream.results())
+    assert stream._core is not None
+    pipeline = stream._core.shared.pipeline
+    held = [weakref.ref(part) for part in (pipeline.front, pipeline.strategy, pipeline.collector)]
+    gc.disable()
+    try:
+        del stream, pipeline
+        assert [part() for part in held] == [None, None, None]
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -270,6 +290,30 @@ def test_a_compiled_function_that_fails_shows_its_lines(
     assert f"in brittle_{role}" in "".join(traceback.format_exception(caught.value))
 
 
+def brittle_at_the_end(p: float) -> float:
+    return 1.0 // (p - 945.0)  # 90 + 91 + ... + 99
+
+
+@pytest.mark.parametrize("end", ["finish", "close"])
+@pytest.mark.parametrize("lower", [brittle_lower, brittle_at_the_end], ids=["within", "at the end"])
+@pytest.mark.parametrize("strategy", BY_NAME)
+def test_a_failure_that_slow_units_come_to_after_the_last_push_is_told(
+    strategy: str, lower: Callable[[float], float], end: str
+) -> None:
+    """Then rows are taken for the first time when the stream has been finished."""
+    functions = {"lift": plain_lift, "combine": plain_combine, "lower": lower}
+    user = A.define(**functions, identity=0.0, commutative=True, samples=(1.0, 2.0))
+    query = pf.Query(W.tumbling(10), {"a": user("v")}, time="t")
+    slow = Stream(query, 2, strategy, pauses=lambda rank: time.sleep(0.01))
+    rows: list[int] = []
+    with slow as stream, pytest.raises(pf.PaneflowError, match=r"lower\(.* raised"):
+        stream.push(pa.table({"t": np.arange(100), "v": np.arange(100.0)}))
+        getattr(stream, end)()
+        for table in stream.results():
+            rows += table["end"].to_pylist()
+    assert rows == list(range(10, 60 if lower is brittle_lower else 100, 10))
+
+
 def test_a_decreasing_delta_column_fails_the_stream_with_the_reason() -> None:
     query = pf.Query(W.delta("v", 3, 1), {"n": A.count()}, time="t")
     with query.open() as stream:
@@ -352,6 +396,29 @@ def test_pushing_without_reading_is_told_apart_from_a_slow_reader(
     ):
         for start in range(0, 10**6, 1000):
             stream.push(pa.table({"t": np.arange(start, start + 1000)}))
+
+
+@pytest.mark.parametrize("strategy", ["single", "slices", "pane_line", "agnostic"])
+def test_a_thread_that_reads_between_pushes_never_waits_for_itself(
+    strategy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Workers finish rows after their events have made room, so both sides may be full at once."""
+    monkeypatch.setattr(tuning, "most_waiting", 2**12)
+    monkeypatch.setattr(tuning, "most_unread", 2**8)
+    monkeypatch.setattr(tuning, "patience", 0.5)
+    query = pf.Query(W.sliding(4, 2), {"n": A.count()}, key="k", time="t")
+    rows = 0
+    with query.open(workers=2, strategy=strategy) as stream:
+        for start in range(0, 40_000, 2000):
+            events = np.arange(start, start + 2000)
+            stream.push(pa.table({"t": events, "k": events % 3}))
+            rows += sum(len(some) for some in stream.results())
+            metrics = stream.metrics()
+            assert metrics.waiting <= 2 * 2**12 + 2000, "one push more than there is room for"
+        stream.finish()
+        rows += sum(len(some) for some in stream.results())
+    expected = query.over(pa.table({"t": np.arange(40_000), "k": np.arange(40_000) % 3}))
+    assert rows == len(expected)
 
 
 def test_several_threads_may_push() -> None:

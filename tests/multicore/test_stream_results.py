@@ -183,7 +183,7 @@ def test_timestamps_come_back_as_they_came() -> None:
     assert (row["start"], row["end"]) == (start, start + dt.timedelta(seconds=10))
 
 
-@pytest.mark.parametrize("strategy", ["auto", "active", "agnostic", "round_robin"])
+@pytest.mark.parametrize("strategy", ["slices", "active", "agnostic", "round_robin"])
 def test_incomplete_windows_are_not_given_at_the_end(strategy: str) -> None:
     query = pf.Query(W.count(2, partial=True), SUM, time="t")
     with query.open(strategy=strategy) as stream:
@@ -235,7 +235,7 @@ def test_events_without_a_time_are_counted_and_left_out() -> None:
         assert stream.metrics().timeless == 1
 
 
-@pytest.mark.parametrize("strategy", ["auto", "active", "agnostic", "round_robin"])
+@pytest.mark.parametrize("strategy", ["slices", "active", "agnostic", "round_robin"])
 def test_metrics_say_what_was_done_and_how_long_it_took(strategy: str) -> None:
     query = pf.Query(W.tumbling(10), SUM, time="t")
     with query.open(workers=2, strategy=strategy) as stream:
@@ -302,7 +302,7 @@ def test_a_stream_without_events_gives_no_rows() -> None:
         (W.count(4, 2), A.sum("v"), 4, "single"),
         (W.sliding(4, 2), A.collect("v"), 4, "single"),
         (W.sliding(4, 2), A.bloom_filter("v"), 4, "single"),
-        (W.sliding(4, 2), A.var("v"), 4, "single"),
+        (W.sliding(4, 2), A.var("v"), 4, "slices"),
         (W.punctuation("m"), A.sum("v"), 4, "single"),
         (W.session(4), A.sum("v"), 4, "single"),
         (W.slide_by_tuple(4, 2), A.apply(np.median, "v"), 4, "single"),
@@ -312,7 +312,7 @@ def test_a_stream_without_events_gives_no_rows() -> None:
 def test_windows_and_aggregates_decide_who_answers(
     window: W.Window, aggregate: A.Aggregate, workers: int, strategy: str
 ) -> None:
-    query = pf.Query(window, {"a": aggregate}, time="t")
+    query = pf.Query(window, {"a": aggregate}, key="k", time="t")
     with query.open(workers=workers) as stream:
         assert stream.plan.strategy == strategy
         assert "because" in str(stream.plan)

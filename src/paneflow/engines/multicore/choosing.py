@@ -187,28 +187,26 @@ def _choose(
 
 
 def is_shareable(query: Query, kinds: Kinds) -> bool:
-    """Whether it pays to cut batches side by side and to merge slices afterwards.
+    """Whether it pays to deal events out by key, and to fold those of each share side by side.
 
-    It does not where that runs under the interpreter lock, where a slice is so wide that merging it
-    takes longer than folding events into it, or where the events of a slice are taken as a whole:
-    to gather them twice, within a batch and in slices, costs what a second core would bring.
+    It does not where folding runs under the interpreter lock, where partials are so wide that they
+    leave the cache, or where the events of a slice are folded as a whole.
     """
     operators = Lowering(query.aggregates, kinds).operators
     return all(
         op.compiled
         and op.fold_many is None
-        and op.gather is None
         and all((c.width or 1) <= NARROW for c in op.components)
         for op in operators
     )
 
 
 def pays(query: Query, timed: Collection[str]) -> bool:
-    """Whether two workers that cut batches are faster than one worker.
+    """Whether two workers that share batches are faster than one worker.
 
     They are where all windows are made of slices and events are put in no order: nothing of a
     user's is called, which would have to fail on the same event. Otherwise, only if functions of
-    the user may take long.
+    the user may take long. Without a key there is nothing to deal out.
     """
     if has_functions(query):
         return any(
@@ -217,7 +215,7 @@ def pays(query: Query, timed: Collection[str]) -> bool:
             if isinstance(a, Defined)
             for function in (a.definition.lift, a.definition.combine)
         )
-    return len(timed) == len(query.windows)
+    return bool(query.key) and len(timed) == len(query.windows)
 
 
 def has_functions(query: Query) -> bool:
@@ -228,8 +226,8 @@ def has_functions(query: Query) -> bool:
 def _shared(query: Query, timed: Iterable[str]) -> Iterator[str]:
     """Which windows workers share, and who answers the others."""
     yield (
-        f"{', '.join(timed)}: workers share batches, and what they cut these into is merged in "
-        f"the order of batches"
+        f"{', '.join(timed)}: workers share batches, which they deal out by key, and then go on "
+        f"with a share of the keys each"
     )
     others = [label for label in query.windows if label not in timed]
     if others:

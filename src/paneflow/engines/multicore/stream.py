@@ -147,8 +147,8 @@ class Stream:
             ...     stream.pull(iter([[{"t": 1, "v": 5}], [{"t": 8, "v": 1}]]), source=0)
             ...     stream.pull([{"t": 3, "v": 6}], source=1)
             ...     stream.finish()
-            ...     [rows["peak"].to_pylist() for rows in stream.results()]
-            [[6, 1]]
+            ...     [peak for rows in stream.results() for peak in rows["peak"].to_pylist()]
+            [6, 1]
         """
         self._check_open("pull")
         opened = open_input(origin)

@@ -19,7 +19,9 @@ class Tuning:
     # What is pushed, and the steps it is worked on in (pump/).
 
     most_waiting: int = 2**19
-    """Events that may wait for the stream thread before a push waits too: tens of megabytes."""
+    """Events that may wait for the stream thread before a push waits too: tens of megabytes.
+
+    Where workers read what was pushed, it is twice as many, so that they find long batches."""
     pushed_piece: int = 2**14
     """Events of a push that are taken at once; a longer push is cut, so that steps stay short."""
     longest_step: int = 2**18
@@ -28,6 +30,8 @@ class Tuning:
     """Events of a step with several workers: short, so that all of them have work at a time."""
     first_step: int = 2**14
     """Events of the first step, when it is not yet known how many rows an event makes."""
+    unknown_step: int = 2**17
+    """Events of a step, as long as no earlier step has been answered."""
     small_push: int = 4096
     """Fewer waiting events than this may wait for more, or be worked on by the pushing thread."""
     gathering: float = 0.002
@@ -56,6 +60,8 @@ class Tuning:
     """Rows that may wait to be read before the stream stops working: tens of megabytes."""
     handover: float = 0.0005
     """Seconds that a waiting reader is given to take rows before the next step begins."""
+    ordered_together: int = 2**15
+    """Rows that are put in order together, if parts of them are final by themselves."""
     most_kept: int = 2**20
     """Events that are kept to be answered again after a failure: tens of megabytes."""
 
@@ -135,23 +141,27 @@ class Tuning:
     most_described: int = 2_000_000
     """Events in such a part, above which it is cut, unless it is a single window."""
 
-    # Batches that are cut into slices by several workers (slices/).
+    # Batches that are dealt out to several workers (slices/).
 
-    cut_at_once: int = 2**16
-    """Events that a worker reads and cuts into slices at a time: half a millisecond of work.
+    dealt_at_once: int = 2**18
+    """Events that a worker reads and deals out at a time: half a millisecond of work.
 
     Between two compiled loops a worker needs the interpreter lock, so there should be few."""
-    cut_least: int = 2**14
+    dealt_least: int = 2**14
     """Events below which a step is not shared any further."""
     looked_at_together: int = 2**12
     """Events of short pushes whose times are looked at together: a copy, but fewer calls."""
-    close_together: int = 2**18
-    """Events after which windows close though more batches are ready to be merged.
+    close_together: int = 2**20
+    """Events after which windows close though more batches are ready to join them.
 
     With many keys it costs as much to close one window as to close several."""
-    cut_here: int = 4096
-    """Fewer events than this are cut by the thread that brings them, if workers are idle."""
-    cuts_ahead: int = 3
+    rows_together: int = 2**15
+    """Rows that windows would make, from which on they close all the same."""
+    deal_here: int = 4096
+    """Fewer events than this are dealt out by the thread that brings them, if workers are idle."""
+    short_push: int = 512
+    """Events of a push below which what is pushed together is dealt out there, too."""
+    deals_ahead: int = 3
     """Batches for each worker that may be under way: one in work, and some so that none waits."""
     rows_at_once: int = 2**19
     """Rows that windows which slide one by one may make before these are passed on."""

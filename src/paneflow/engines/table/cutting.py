@@ -7,18 +7,19 @@ edges are fixed times, and sessions, which join when slices of two parts touch.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from paneflow.aggregates.aggregate import Kinds
-from paneflow.aggregates.operator import TIME, Array, Operator
+from paneflow.aggregates.operator import TIME, Array, Operator, Partials
 from paneflow.engines.table.from_events import EventStore
+from paneflow.engines.table.store import Positions, Runs
 from paneflow.slicing.arranged import Arranged
 from paneflow.slicing.bounds import find_ranges
-from paneflow.slicing.columns import read_column
-from paneflow.slicing.events import Events, Part, read_events
+from paneflow.slicing.columns import Column, read_column
+from paneflow.slicing.events import Part, read_events
 from paneflow.slicing.layout import (
     check_cuttable,
     check_storable,
@@ -41,6 +42,15 @@ if TYPE_CHECKING:
 def cut(query: Query, table: pa.Table) -> Slices:
     """The slices of a table."""
     check_cuttable(query)
+    made = pieces(query, table)
+    names = dict.fromkeys(c for a in query.aggregates.values() for c in a.columns)
+    kept = [query.time, *query.key, *(n for n in names if n not in (query.time, *query.key))]
+    source = pa.schema([table.schema.field(name) for name in kept])
+    return Slices.made(made, identity_of(query), source)
+
+
+def pieces(query: Query, table: pa.Table) -> pa.Table:
+    """The rows of a table's slices, for callers that know what they belong to."""
     names = dict.fromkeys(c for a in query.aggregates.values() for c in a.columns)
     columns = {name: read_column(table, name) for name in names}
     kinds = {name: column.kind for name, column in columns.items()}
@@ -53,10 +63,8 @@ def cut(query: Query, table: pa.Table) -> Slices:
         begins, starts = _begins(windows, part, arranged)
         store = EventStore(part, arranged)
         store.cut_at(begins)
-        blocks.append(_block(query, slicing, events, store, begins, starts, kinds, moment))
-    kept = [query.time, *query.key, *(n for n in names if n not in (query.time, *query.key))]
-    source = pa.schema([table.schema.field(name) for name in kept])
-    return Slices.made(pa.concat_tables(blocks), identity_of(query), source)
+        blocks.append(written(query, slicing, events.keys, store, begins, starts, kinds, moment))
+    return pa.concat_tables(blocks)
 
 
 def layout_of(query: Query, source: pa.Schema) -> pa.Schema:
@@ -85,9 +93,15 @@ def _starts(t: Array, progressions: set[tuple[int, int]]) -> Array:
     if len(t) == 0:
         return t
     low, high = int(t.min()), int(t.max())
-    if sum((high - low) // step + 2 for _, step in progressions) <= len(t):
+    phases, steps = np.array(sorted(progressions), np.int64).T
+    # The first edge of each progression is its last by `low`.
+    first = low - (low - phases) % steps
+    counts = (high - first) // steps + 1
+    if int(np.minimum(counts, len(t) + 1).sum()) <= len(t):
         # Few edges: listing them all is quicker than asking each progression for each event.
-        edges = np.unique(np.concatenate([_edges(low, high, *each) for each in progressions]))
+        before = np.cumsum(counts) - counts
+        number = np.arange(int(counts.sum())) - np.repeat(before, counts)
+        edges = np.unique(np.repeat(first, counts) + number * np.repeat(steps, counts))
         found: Array = edges[np.searchsorted(edges, t, side="right") - 1]
         return found
     starts = np.full(len(t), np.iinfo(np.int64).min)
@@ -96,36 +110,59 @@ def _starts(t: Array, progressions: set[tuple[int, int]]) -> Array:
     return starts
 
 
-def _edges(low: int, high: int, phase: int, step: int) -> Array:
-    """A progression from its last time up to `low` on, up to `high`."""
-    first = low - (low - phase) % step
-    # np.arange counts its steps in floats, and may lose one of two if they are long.
-    edges: Array = first + step * np.arange((high - first) // step + 1)
-    return edges
+class Sliced(Protocol):
+    """What is written as slices: rows of a store, of which each slice is a range."""
+
+    part: Part
+
+    def counts(self, columns: tuple[str, ...], lo: Array, hi: Array) -> Array:
+        """How many events with a value in each of the columns are in each range."""
+        ...
+
+    def partials(self, operator: Operator) -> tuple[Partials, object]:
+        """The partial of each slice."""
+        ...
+
+    def runs(self, column: str) -> Runs:
+        """Values and how often each occurs, in ranges for the store's rows."""
+        ...
+
+    def sequences(self, columns: tuple[str, ...]) -> tuple[list[pa.Array], Positions]:
+        """The events' values, in total order."""
+        ...
+
+    def times(self, columns: tuple[str, ...]) -> Array:
+        """The times of these values."""
+        ...
+
+    def held(self, operator: Operator, component: int) -> Column:
+        """The column whose values a component holds, for the way back to its type."""
+        ...
 
 
-def _block(
+def written(
     query: Query,
     slicing: str,
-    events: Events,
-    store: EventStore,
+    keys: pa.Table,
+    store: Sliced,
     begins: Array,
     starts: Array,
     kinds: Kinds,
     moment: TimeType,
 ) -> pa.Table:
-    """The slices of one slicing, as a table."""
+    """The slices of one slicing, as a table; each begins at one of the store's rows."""
     n = len(store.part.t)
     ends = np.append(begins[1:], n)[: len(begins)]
     key = np.searchsorted(store.part.offsets, begins, side="right") - 1
     columns: dict[str, pa.Array] = {
         SLICING: pa.array([slicing], pa.string()).take(pa.array(np.zeros(len(begins), np.int64)))
     }
-    for name in events.keys.column_names:
-        columns[f"key:{name}"] = events.keys.column(name).combine_chunks().take(pa.array(key))
+    for name in query.key:
+        columns[f"key:{name}"] = keys.column(name).combine_chunks().take(pa.array(key))
     columns[START] = moment.restore(starts)
-    columns[LAST] = moment.restore(store.part.last[ends - 1])
-    columns[ROWS] = pa.array(ends - begins)
+    lasts = np.maximum.reduceat(store.part.last, begins) if len(begins) else starts
+    columns[LAST] = moment.restore(lasts)
+    columns[ROWS] = pa.array(store.counts((), begins, ends))
     for counted, name in counted_columns(query).items():
         columns[name] = pa.array(store.counts(counted, begins, ends))
     for operator, prefix in stored_operators(query, kinds).items():
@@ -139,7 +176,7 @@ def _block(
 
 
 def _partials(
-    operator: Operator, prefix: str, store: EventStore, begins: Array, ends: Array, moment: TimeType
+    operator: Operator, prefix: str, store: Sliced, begins: Array, ends: Array, moment: TimeType
 ) -> Iterable[tuple[str, pa.Array]]:
     partials, _ = store.partials(operator)
     counted = store.counts(operator.columns, begins, ends) > 0
@@ -159,19 +196,19 @@ def _partials(
             yield name, pa.array(values)
 
 
-def _runs(store: EventStore, column: str, begins: Array, ends: Array) -> pa.Array:
+def _runs(store: Sliced, column: str, begins: Array, ends: Array) -> pa.Array:
     """Each slice's values in order, with how often they occur."""
     runs = store.runs(column)
     lo, hi = runs.at(begins), runs.at(ends)
     slice_of = np.repeat(np.arange(len(lo)), hi - lo)
-    ranks = runs.ranks
+    ranks, counted = runs.ranks, runs.counts
     order = stable_order([slice_of, ranks], len(ranks))
     if order is not None:
-        slice_of, ranks = slice_of[order], ranks[order]
+        slice_of, ranks, counted = slice_of[order], ranks[order], counted[order]
     fresh = np.ones(len(ranks), np.bool_)
     fresh[1:] = (slice_of[1:] != slice_of[:-1]) | (ranks[1:] != ranks[:-1])
     heads = np.flatnonzero(fresh)
-    counts = np.diff(np.append(heads, len(ranks)))
+    counts = np.add.reduceat(counted, heads) if len(heads) else counted[:0]
     offsets = np.searchsorted(slice_of[heads], np.arange(len(lo) + 1)).astype(np.int32)
     values = runs.column.decode(runs.values[ranks[heads]])
     pairs = pa.StructArray.from_arrays([values, pa.array(counts)], names=["value", "count"])
@@ -179,7 +216,7 @@ def _runs(store: EventStore, column: str, begins: Array, ends: Array) -> pa.Arra
 
 
 def _sequences(
-    store: EventStore, columns: tuple[str, ...], begins: Array, ends: Array, moment: TimeType
+    store: Sliced, columns: tuple[str, ...], begins: Array, ends: Array, moment: TimeType
 ) -> pa.Array:
     """Each slice's values in total order, with their times."""
     arrays, at = store.sequences(columns)

@@ -126,10 +126,10 @@ def finish(
     check_laws(query, slices.source, merge)
     if slices.table.num_rows == 0:
         return schema.empty_table()
-    keys, work = read_slices(query, slices, ends_in)
-    for store, windows in work:
+    keys, stores = read_slices(query, slices, ends_in)
+    for store, windows in stores:
         guard_rows(windows, store.part.t, store.part.offsets, max_rows, ends_in)
-    return _rows(query, keys, work, schema, slices.source, merge)
+    return _rows(query, keys, [*stores], schema, slices.source, merge)
 
 
 def _rows(

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from paneflow.aggregates.lowering import column_set
 from paneflow.aggregates.operator import TIME, Array, Operator, Partials
 from paneflow.aggregates.values import kind_of
-from paneflow.engines.table.store import Positions, Runs, Store
+from paneflow.engines.table.store import Positions, Runs
 from paneflow.slicing.arranged import Arranged
 from paneflow.slicing.bounds import find_ranges
 from paneflow.slicing.bounds.ranges import Ends, Found, Ranges
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 def read_slices(
     query: Query, slices: Slices, ends_in: Ends
-) -> tuple[pa.Table, list[tuple[Store, Mapping[str, Window]]]]:
+) -> tuple[pa.Table, list[tuple[SliceStore, Mapping[str, Window]]]]:
     """The distinct keys, and for each slicing a store of its slices with its windows."""
     table = slices.table.combine_chunks()
     codes, keys = encode_keys(table, tuple(f"key:{name}" for name in query.key))
@@ -46,7 +46,7 @@ def read_slices(
     start, _ = read_times(table, START, EARLIEST_EDGE)
     last, _ = read_times(table, LAST)
     labels = table.column(SLICING)
-    work: list[tuple[Store, Mapping[str, Window]]] = []
+    work: list[tuple[SliceStore, Mapping[str, Window]]] = []
     for slicing, windows in slicings(query.windows).items():
         rows = np.flatnonzero(pc.equal(labels, slicing).to_numpy())
         events = order_events(codes[rows], keys, start[rows], last[rows])
@@ -72,6 +72,7 @@ class SliceStore:
     ) -> None:
         kinds = {name: kind_of(type_, name) for name, type_ in query.types(source).items()}
         self.part = part
+        self.slicing = slicing
         self._ends_in = ends_in
         self._rows = rows
         self._table = table.take(pa.array(rows))
@@ -81,6 +82,7 @@ class SliceStore:
         self._runs = runs_columns(query)
         self._sequences = sequence_columns(query)
         self._held: dict[tuple[Operator, int], Column] = {}
+        self._times: dict[tuple[str, ...], Array] = {}
 
     def ranges(self, windows: Sequence[Window]) -> Found:
         # A slice lies wholly inside or outside each window, so its start can stand for it.
@@ -156,9 +158,14 @@ class SliceStore:
         # Parts of one slice interleave; neighbouring slices do not, so ranges stay where they are.
         order = stable_order([np.repeat(key, lengths), times], len(times))
         arrays = [events.field(f"value_{k}") for k in range(len(columns))]
+        self._times[columns] = times if order is None else times[order]
         if order is not None:
             arrays = [array.take(pa.array(order)) for array in arrays]
         return arrays, _list_positions(lists)
+
+    def times(self, columns: tuple[str, ...]) -> Array:
+        """The times of the values that `sequences` gave."""
+        return self._times[columns]
 
     def held(self, operator: Operator, component: int) -> Column:
         return self._held[operator, component]

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paneflow.aggregates._numerics.decimals import digits
+from paneflow.aggregates.operator import Array
 from paneflow.aggregates.values import kind_of, plain_type, sortable_type
 from paneflow.engines.live.stream_options import FINAL, StreamOptions
 from paneflow.engines.multicore import wall_clock
@@ -47,6 +48,8 @@ class Admitted(NamedTuple):
     """How many events were too far ahead of the clock and were left out."""
     whole: Pushed | None = None
     """The events with all their columns as they were pushed, if late events are returned."""
+    times: Array | None = None
+    """All times in ticks, if they are known never to decrease."""
 
 
 class Admission:
@@ -153,7 +156,7 @@ class Admission:
         if timeless:
             batch, whole = self._some(batch, places, whole, times.is_valid())
             places, times = None, batch.column(0)
-        latest = self._latest(times) if len(times) else 0
+        latest, in_order = self._look_at(times)
         ahead = 0
         if self._max_ahead is not None and len(times):
             limit = wall_clock.clock.today() + self._max_ahead
@@ -162,7 +165,7 @@ class Admission:
                 ahead = len(times) - pc.sum(in_reach).as_py()
                 batch, whole = self._some(batch, places, whole, in_reach)
                 places, times = None, batch.column(0)
-                latest = self._latest(times) if len(times) else 0
+                latest, in_order = self._look_at(times)
         for k in self._growing:
             column = batch.column(k if places is None else places[k])
             _check_growing(column, self._query.columns[k])
@@ -170,7 +173,7 @@ class Admission:
             column = batch.column(k if places is None else places[k])
             _check_wide(column, self._query.columns[k])
         kept = whole if self._returns_late else None
-        return Admitted(batch, places, timeless, latest, ahead, kept)
+        return Admitted(batch, places, timeless, latest, ahead, kept, in_order)
 
     def _some(
         self, batch: pa.RecordBatch, places: list[int] | None, whole: Pushed, which: pa.Array
@@ -191,22 +194,27 @@ class Admission:
         """Timestamps in microseconds."""
         return times.cast(time_type(times.type, self._query.time).type).cast(pa.int64())
 
-    def _latest(self, times: pa.Array) -> int:
-        """The largest time; an error if one is too far from zero."""
+    def _look_at(self, times: pa.Array) -> tuple[int, Array | None]:
+        """The largest time, and all of them if they are known never to decrease.
+
+        It is an error if a time is too far from zero.
+        """
+        if len(times) == 0:
+            return 0, None
         if self._in_ticks:
             ticks = numbers_of(times)
             layout = ticks.flags.num
             if layout in self._met:
-                latest = int(_latest(len(ticks), ticks, FARTHEST))
+                least, latest, ordered = _span(len(ticks), ticks)
             else:
                 with put_off:  # a kernel may be compiled
-                    latest = int(_latest(len(ticks), ticks, FARTHEST))
+                    least, latest, ordered = _span(len(ticks), ticks)
                     self._met.add(layout)
-            if latest <= FARTHEST:
-                return latest
+            if least >= -FARTHEST and latest <= FARTHEST:
+                return latest, ticks if ordered else None
         with put_off:
             values, _ = read_times(pa.table({self._query.time: times}), self._query.time)
-        return int(values.max())
+        return int(values.max()), None
 
 
 def _cast(
@@ -264,11 +272,15 @@ def _check_wide(column: pa.Array, name: str) -> None:
 
 
 @Loop
-def _latest(times, farthest):  # type: ignore[no-untyped-def]
-    """The largest time; if any is too far from zero, a time beyond the farthest."""
-    far = 0
-    latest = -farthest
+def _span(times):  # type: ignore[no-untyped-def]
+    """The least and the largest time, and whether times never decrease."""
+    falls = 0
+    for i in range(1, len(times)):
+        falls += times[i] < times[i - 1]  # without a branch, so that it is vectorised
+    if falls == 0:
+        return times[0], times[-1], True
+    least = latest = times[0]
     for t in times:
-        far += (t < -farthest) | (t > farthest)  # without a branch, so that it is vectorised
+        least = min(least, t)
         latest = max(latest, t)
-    return latest if far == 0 else farthest + 1
+    return least, latest, False

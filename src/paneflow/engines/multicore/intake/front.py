@@ -14,7 +14,7 @@ event, and not on how events were cut into batches.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -75,6 +75,10 @@ class Arrival(NamedTuple):
     """Whether the source falls silent here."""
     added: Added | None = None
     """What the pushing thread has given to a front that merges by itself."""
+    span: tuple[int, int] | None = None
+    """The first and the last time, if times are known never to decrease."""
+    push: tuple[pa.RecordBatch, int] | None = None
+    """The push that this is a piece of, and where it begins in it; None if it is the whole."""
 
 
 class Behind(NamedTuple):
@@ -355,19 +359,42 @@ def joined(arrivals: list[Arrival]) -> pa.RecordBatch:
     """The query's columns of all batches, concatenated."""
     batches: list[Any] = [a.batch for a in arrivals]
     places = arrivals[0].places
-    if any(a.places is not places for a in arrivals) or _has_more(batches[0], places):
+    if any(a.places is not places for a in arrivals):
         batches = [
             b if a.places is None else b.select(a.places)
             for a, b in zip(arrivals, batches, strict=True)
         ]
         places = None
-    joined = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
-    return joined if places is None else joined.select(places)
+    elif any(a.push is not None for a in arrivals):
+        batches = [_whole(pieces) for pieces in _by_push(arrivals)]
+    if len(batches) == 1:
+        return batches[0] if places is None else batches[0].select(places)
+    # As a table: to select from each batch, or to concatenate column by column, takes the
+    # interpreter lock again and again.
+    table = pa.Table.from_batches(batches)
+    (whole,) = (table if places is None else table.select(places)).combine_chunks().to_batches()
+    return whole
 
 
-def _has_more(batch: pa.RecordBatch, places: list[int] | None) -> bool:
-    """Whether it has columns that the query does not read, and that need not be copied."""
-    return places is not None and len(places) < batch.num_columns
+def _whole(pieces: list[Arrival]) -> pa.RecordBatch:
+    """Pieces of one push that follow each other, without a copy."""
+    if len(pieces) == 1 or pieces[0].push is None:
+        return pieces[0].batch
+    push, begin = pieces[0].push
+    return push.slice(begin, sum(piece.rows for piece in pieces))
+
+
+def _by_push(arrivals: list[Arrival]) -> Iterator[list[Arrival]]:
+    """Arrivals in order; pieces of one push together."""
+    pieces: list[Arrival] = []
+    push = None
+    for arrival in arrivals:
+        if pieces and (arrival.push is None or arrival.push[0] is not push):
+            yield pieces
+            pieces = []
+        push = None if arrival.push is None else arrival.push[0]
+        pieces.append(arrival)
+    yield pieces
 
 
 @compiled

@@ -15,7 +15,7 @@ class ReadEvents(NamedTuple):
 
     events: Batch
     ends: Array
-    """How many events there are up to the end of each push, where that matters."""
+    """How many events there are up to the end of each push."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +25,8 @@ class Unread:
     read: Callable[[], ReadEvents]
     """Reads the events; any thread may call it."""
     rows: int
+    pushes: int
+    """How many pushes they came in."""
     watermark: int
     """Where the watermark is behind them."""
     arrived: float

@@ -122,8 +122,7 @@ class BySlices:
         block = self._folded(came)
         self._slices.put(block)
         if behind:
-            for each in self._windows:
-                each.take_behind(block, self._before, replaced=self._ordered)
+            self._join_behind(block, block.start)
 
     def put(self, block: Block) -> None:
         """Take slices that were folded elsewhere, in order and each once; none is of stragglers."""
@@ -148,6 +147,12 @@ class BySlices:
         if rows or anew:
             self._forget(watermark)
         return rows
+
+    def _join_behind(self, block: Block, behind: Array) -> None:
+        """Let slices of stragglers join windows; `behind` is when those of all stragglers begin."""
+        for each in self._windows:
+            if each.is_behind(behind, self._before):
+                each.take_behind(block, self._before, replaced=self._ordered)
 
     def _again(self, stragglers: Read) -> Read:
         """All events of the slices that stragglers fall into, in order; the slices are dropped."""

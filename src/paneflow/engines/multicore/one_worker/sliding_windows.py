@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 
 from paneflow.aggregates.lowering import Lowering
-from paneflow.aggregates.operator import Operator
+from paneflow.aggregates.operator import Array, Operator
 from paneflow.engines.multicore.one_worker.kept_windows import Closed, KeptWindows
 from paneflow.engines.multicore.one_worker.slice_runs import Block, SliceRuns, once, together
 from paneflow.engines.multicore.ticks import BEFORE_ALL
@@ -60,18 +60,17 @@ class SlidingWindows:
         self._kept = None
         self._behind = []
 
+    def is_behind(self, start: Array, before: int) -> bool:
+        """Whether some slices begin before the end of a window that a watermark has closed."""
+        return before != BEFORE_ALL and bool((start < ended_until(self.window, before)).any())
+
     def take_behind(self, block: Block, before: int, replaced: bool) -> None:
         """Stragglers have made slices; if `replaced`, these stand for the ones that were there."""
-        if before == BEFORE_ALL:
-            return
-        late = block.at(block.start < ended_until(self.window, before))
-        if len(late) == 0:
-            return
         if replaced or self._kept is None or not self._kept.takes_late:
             self._late += not replaced
             self.drop()
         else:
-            self._behind.append(late)
+            self._behind.append(block.at(block.start < ended_until(self.window, before)))
 
     def slide(self, slices: SliceRuns, before: int, watermark: int) -> Closed:
         """Close the windows that end after one watermark and by another."""

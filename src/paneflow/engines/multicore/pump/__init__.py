@@ -67,7 +67,7 @@ A thread that holds a lock may take only locks further down this list:
 5. `LockedQueues`: the queue of one source, held by the thread that puts in or takes out
 6. `Shared`: what the threads of a stream share; the inbox and the outboxes use this lock
 7. `Unit`: the turn of one PU, held by the thread that does its work; never two at a time
-8. `Shares`: what workers that cut batches into slices have to do
+8. `Shares`: what workers that share batches have to do
 9. `KeyCodes`: the keys of a stream, held while new ones are learned
 10. `Schedule`: which agnostic workers are ready
 11. `Gathering`: rows of workers that wait for those of earlier messages

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from paneflow.aggregates.operator import Array
 from paneflow.engines.multicore.intake.admission import Admitted
 from paneflow.engines.multicore.intake.as_pushed import Pushed
 from paneflow.engines.multicore.intake.front import Added, Arrival
@@ -29,6 +30,8 @@ class Inbox:
         self._arrivals: deque[Arrival] = deque()
         self.silence = None if idle is None else Silence(sources, idle)
         self.sources = Sources(sources)
+        self.most = tuning.most_waiting
+        """Events that may wait."""
         self.waiting = 0
         """Events that wait."""
         self.fetched = 0
@@ -56,20 +59,40 @@ class Inbox:
 
         `added` is what the front has made of its pieces, if the pushing thread has added them.
         """
-        batch, places, timeless, latest, ahead, whole = admitted
+        batch, places, timeless, latest, ahead, whole, times = admitted
         assert batch is not None
         rows = batch.num_rows
         # A single call adds the whole push, so an interrupt leaves all of it or nothing.
         if rows <= tuning.pushed_piece:
             (only,) = itertools.islice(added, 1)
-            arrival = Arrival(source, batch, places, rows, arrived, due, whole, added=only)
+            span = None if times is None else (int(times[0]), int(times[-1]))
+            arrival = Arrival(
+                source, batch, places, rows, arrived, due, whole, added=only, span=span
+            )
             self._arrivals.append(arrival)
         else:
             wholes = _NOTHING if whole is None else pieces_of(whole)
+            spans: Iterable[tuple[int, int] | None] = _NOTHING
+            if times is not None:
+                spans = [(int(each[0]), int(each[-1])) for each in _cut(times)]
+            begins = range(0, rows, tuning.pushed_piece)
             self._arrivals.extend(
                 [
-                    Arrival(source, piece, places, piece.num_rows, arrived, due, of, added=merged)
-                    for piece, of, merged in zip(pieces_of(batch), wholes, added, strict=False)
+                    Arrival(
+                        source,
+                        piece,
+                        places,
+                        piece.num_rows,
+                        arrived,
+                        due,
+                        of,
+                        added=merged,
+                        span=span,
+                        push=(batch, begin),
+                    )
+                    for piece, of, merged, span, begin in zip(
+                        pieces_of(batch), wholes, added, spans, begins, strict=False
+                    )
                 ]
             )
         self.sources.note(source, rows, latest, arrived)
@@ -127,3 +150,8 @@ def pieces_of(events: Pushed) -> Iterator[Any]:
     """Events in pieces that are processed in one step."""
     for start in range(0, events.num_rows, tuning.pushed_piece):
         yield events.slice(start, tuning.pushed_piece)
+
+
+def _cut(times: Array) -> list[Array]:
+    """The times of each piece."""
+    return [times[k : k + tuning.pushed_piece] for k in range(0, len(times), tuning.pushed_piece)]

@@ -34,6 +34,8 @@ class Outbox:
         self._rows_taken = threading.Condition(lock)
         self._tables: deque[pa.Table] = deque()
         self._readers: set[int] = set()
+        self._ready_to_push: set[int] = set()
+        """Threads that have read since they last pushed more than there was room for."""
         self._finishing = False
         self.most = tuning.most_unread
         self.rows = 0
@@ -50,6 +52,17 @@ class Outbox:
     def read_elsewhere(self) -> bool:
         """Whether a thread other than this one has ever read rows."""
         return not self._readers <= {threading.get_ident()}
+
+    def lets_push(self) -> bool:
+        """Whether this thread may push though there is no room, because rows wait for it alone.
+
+        It may push once between two reads. If it had to wait for room, nobody would read.
+        """
+        this = threading.get_ident()
+        if not self.full or this not in self._ready_to_push:
+            return False
+        self._ready_to_push.remove(this)
+        return True
 
     def put(self, table: pa.Table, hand_over: bool) -> None:
         """Add rows. With `hand_over`, wait until a sleeping reader has taken them.
@@ -74,6 +87,7 @@ class Outbox:
         while True:
             with put_off, self._lock:
                 self._readers.add(threading.get_ident())
+                self._ready_to_push.add(threading.get_ident())
                 if self._tables:
                     self._take(into)
                     return

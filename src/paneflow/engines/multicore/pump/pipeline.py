@@ -28,7 +28,8 @@ from paneflow.engines.multicore.pump.early_rows import EarlyRows
 from paneflow.engines.multicore.pump.last_steps import LastSteps, may_fail
 from paneflow.engines.multicore.pump.metrics import Histogram
 from paneflow.engines.multicore.pump.outbox import Outbox
-from paneflow.engines.multicore.pump.row_order import RowOrder
+from paneflow.engines.multicore.pump.row_order import RowOrder, portions
+from paneflow.engines.multicore.pump.step_length import StepLength
 from paneflow.engines.multicore.slices.slices import Slices, commute
 from paneflow.engines.multicore.tuning import tuning
 from paneflow.engines.multicore.workers.active import Active
@@ -75,8 +76,7 @@ class Pipeline:
         if isinstance(self.strategy, Slices) and self._needs_no_order(query, kinds, sources):
             self._reading = self.strategy
             self._reading.take_over(self._guard)
-            apart = not self._reading.exact
-            self.front = UnorderedFront(query, schema, sources, apart=apart, workers=workers)
+            self.front = UnorderedFront(query, schema, sources, workers)
         self.adding = self.front if isinstance(self.front, AddingFront) else None
         """The front, if pushing threads are to add to it."""
         self.collector = RowOrder(query, schema, self.front.keys)
@@ -89,11 +89,14 @@ class Pipeline:
             self._early = EarlyRows(query, self.front, self.strategy, self.collector)
         self._passing = Completeness(query)
         self._last_steps = LastSteps(query, kinds) if may_fail(query) and not alone else None
-        long = alone or self._reading is not None
-        self._longest = tuning.longest_step if long else tuning.longest_shared_step
-        self.length = min(tuning.first_step, self._longest)
-        """How many events the next step may take."""
-        self._taken = self._given = 0
+        longest = tuning.longest_step if alone else tuning.longest_shared_step
+        self.most_waiting = tuning.most_waiting
+        """Events that may wait to be taken."""
+        if self._reading is not None:
+            # Workers read what was pushed, and need long batches to have little to do with locks.
+            longest = tuning.dealt_at_once * workers
+            self.most_waiting = 2 * tuning.most_waiting
+        self.length = StepLength(longest, outbox.most)
 
     def _needs_no_order(self, query: Query, kinds: Kinds, sources: int) -> bool:
         """Whether events may be processed as they were pushed, and not in total order.
@@ -126,10 +129,7 @@ class Pipeline:
             self._pass_on(self._reading, arrivals)
         else:
             self._step_in_order(arrivals)
-        # Short enough that a step makes only a fraction of the rows that may wait to be read.
-        self._taken += sum(arrival.rows for arrival in arrivals)
-        fitting = self._outbox.most // 8 * self._taken // max(self._given, 1)
-        self.length = max(tuning.pushed_piece, min(self._longest, fitting, 2 * self.length))
+        self.length.took(sum(arrival.rows for arrival in arrivals), self.front.watermark)
 
     def _pass_on(self, strategy: Slices, arrivals: list[Arrival]) -> None:
         """Let workers read what has arrived."""
@@ -166,16 +166,22 @@ class Pipeline:
 
     def gather(self) -> None:
         """Make readable what the strategy has finished."""
-        self.collector.add(self.strategy.take())
+        for rows in portions(self.strategy.take()):
+            self.collector.add(rows)
+            self._put_final()
+
+    def _put_final(self) -> None:
+        """Make the rows readable that no other can come before."""
         collected = self.collector.collect()
-        if collected is None:
-            return
-        now = time.perf_counter()
-        for arrived, rows in collected.arrivals:
-            self.latency.add(now - arrived, rows)
-        table = collected.table if self._early is None else marked(collected.table, final=True)
-        self._outbox.put(table, hand_over=self.strategy.brief)
-        self._given += collected.table.num_rows
+        given = 0
+        if collected is not None:
+            now = time.perf_counter()
+            for arrived, rows in collected.arrivals:
+                self.latency.add(now - arrived, rows)
+            table = collected.table if self._early is None else marked(collected.table, final=True)
+            self._outbox.put(table, hand_over=self.strategy.brief)
+            given = table.num_rows
+        self.length.gave(given, self.collector.passed)
 
     def show_early(self) -> None:
         """Make readable the rows of open windows that have changed, if they are asked for."""
@@ -191,14 +197,16 @@ class Pipeline:
             self._last_steps.ending = True
         self.strategy.finish()
         self.gather()
+        self.strategy.check()  # some lower windows only as their rows are taken
 
     def drain(self) -> None:
         """Make the rows readable that are final, and drop the rest."""
         final = self._passing.passed(self.front.watermark)
         self.strategy.finish()
         self.collector.add(self.strategy.take())
+        self.strategy.check()
         self.collector.passed = final
-        self.gather()
+        self._put_final()
 
     def rescue(self) -> None:
         """Make readable what was final before a failure."""

@@ -88,7 +88,9 @@ class Pushing:
         if waiting == 0:
             return self._shared.ready
         assert admitted.batch is not None
-        return bool(waiting + admitted.batch.num_rows <= tuning.most_waiting)
+        if waiting + admitted.batch.num_rows <= self._inbox.most:
+            return True
+        return self._shared.results.lets_push() or self._shared.late.lets_push()
 
     def _take_in(
         self,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -183,6 +184,18 @@ class RowOrder:
         return Column(name, plain, kind_of(type_, name), part.values, None).decode(
             part.values, part.valid
         )
+
+
+def portions(rows: list[Rows]) -> Iterator[list[Rows]]:
+    """What a strategy returned, in parts after which something is final, so that each part fits
+    into the cache while it is put in order; at least one part, perhaps empty."""
+    begin = n = 0
+    for end, some in enumerate(rows, 1):
+        n += len(some)
+        if n >= tuning.ordered_together and some.passed > BEFORE_ALL and end < len(rows):
+            yield rows[begin:end]
+            begin, n = end, 0
+    yield rows[begin:]
 
 
 def some_rows(rows: Rows, chosen: Array) -> Rows:

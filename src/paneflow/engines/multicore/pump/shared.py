@@ -35,10 +35,12 @@ class Shared:
         self.ending = Waiters(self.lock)
         """Threads that wait for the end of the stream thread."""
         self.inbox = Inbox(sources, idle)
-        self.results = Outbox(self.lock, self.work_comes)
+        results = Outbox(self.lock, self.work_comes)
+        self.results = results
         """Rows that can be read."""
+        # It does not refer to this object: what a stream holds is freed once it is dropped.
         self.late = Outbox(
-            self.lock, self.work_comes, lambda since: check_late_can_end(self.results, since)
+            self.lock, self.work_comes, lambda since: check_late_can_end(results, since)
         )
         """Late events that can be read, if they are returned."""
         self.error: BaseException | None = None
@@ -67,7 +69,7 @@ class Shared:
     def step(self) -> bool:
         """Process what waits, as much as fits in one step; whether anything waited."""
         with self.lock:
-            arrivals = self.inbox.take(self.pipeline.length)
+            arrivals = self.inbox.take(self.pipeline.length.now)
             self.room_comes.wake()
         if arrivals:
             start = time.perf_counter()

@@ -52,6 +52,7 @@ class StreamThread:
     def _begin(self) -> None:
         shared = self._shared
         shared.pipeline = Pipeline(self._setup, shared.results, shared.late)
+        self._inbox.most = shared.pipeline.most_waiting
         with shared.lock:
             shared.ready = True
             shared.room_comes.wake()
@@ -80,6 +81,7 @@ class StreamThread:
         shared = self._shared
         with shared.lock:
             while shared.full and not (shared.closing or shared.abandoned):
+                shared.room_comes.wake()  # a thread that waits for room may be the one that reads
                 shared.work_comes.wait()
             self._inbox.note_silence()
             while self._left_to_others():

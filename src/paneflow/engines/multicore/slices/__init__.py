@@ -1,1 +1,1 @@
-"""Workers that cut whole batches into slices of their own, which are merged in batch order."""
+"""Workers that share whole batches, deal them out by key, and go on with a share of the keys."""

@@ -1,10 +1,11 @@
-"""The open time windows of a stream whose slices come from several workers.
+"""The open time windows of one shard: the keys that one worker at a time goes on with.
 
-Slices are merged in batch order (`merged_slices.py`). Those that the watermark has passed become
-runs of slices, and windows are merged from them as one worker would do it (`by_slices.py`), with
-one difference: how many batches are merged before windows close depends on the clock, and where
-floats are added, that must not show. So windows that are kept merged slide one by one, however many
-close at once, and others are merged slice after slice.
+Events join open slices in the order of batches (`open_slices.py`). Slices that the watermark has
+passed become runs of slices, and windows are merged from them as one worker would do it
+(`by_slices.py`), with two differences, so that neither the clock nor the number of shards shows
+where floats are added. How many batches come before windows close depends on the clock: so windows
+that are kept merged slide one by one, however many close at once, and others are merged slice after
+slice. And stragglers count in every shard, whichever their keys are in.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from paneflow.aggregates.operator import Array
 from paneflow.engines.multicore.contract import Batch, Rows
 from paneflow.engines.multicore.one_worker.by_slices import BySlices
 from paneflow.engines.multicore.one_worker.kept_events import Read, keep
-from paneflow.engines.multicore.one_worker.slice_runs import Block
+from paneflow.engines.multicore.one_worker.slice_runs import empty_block
 from paneflow.engines.multicore.one_worker.sliding_windows import SlidingWindows
-from paneflow.engines.multicore.slices.cutting import Cutter
-from paneflow.engines.multicore.slices.merged_slices import MergedSlices
+from paneflow.engines.multicore.slices.dealing import Dealt, Sharding
+from paneflow.engines.multicore.slices.open_slices import OpenSlices
 from paneflow.engines.multicore.ticks import AFTER_ALL, BEFORE_ALL
 from paneflow.engines.multicore.tuning import tuning
 from paneflow.planning.merge_choice import ANEW
@@ -34,52 +35,72 @@ if TYPE_CHECKING:
 
 
 class SharedWindows(BySlices):
-    """Takes slices in batch order, and stragglers; gives the windows that a watermark ends."""
+    """Takes the events of a shard in batch order, and stragglers; gives windows that have ended.
+
+    Inside, keys have their codes within the shard.
+    """
 
     def __init__(
-        self, query: Query, kinds: Kinds, labels: Mapping[str, int], asked: str = "auto"
+        self,
+        query: Query,
+        kinds: Kinds,
+        labels: Mapping[str, int],
+        asked: str,
+        sharding: Sharding,
+        shard: int,
     ) -> None:
         super().__init__(query, kinds, labels, asked)
-        self._merging = MergedSlices(self._lowering)
+        self._sharding, self._shard = sharding, shard
+        self._open = OpenSlices(self._lowering, self._edges, sharding)
         self._keys = 0
-        self._latest = BEFORE_ALL
-        """When the last slice begins."""
+        self._first, self._latest = AFTER_ALL, BEFORE_ALL
+        """When the first slice of all begins, and the last."""
         self._released = BEFORE_ALL
         """Windows may have been made of slices that begin before this."""
-        self.exact = all(operator.exact for operator in self._lowering.operators)
+        self._exact = all(operator.exact for operator in self._lowering.operators)
         """Whether results are the same to the bit however slices are grouped."""
 
     @property
     def held(self) -> int:
-        return super().held + len(self._merging)
+        return super().held + len(self._open)
 
-    def cutter(self) -> Cutter:
-        """What a worker cuts batches with."""
-        return Cutter(self._lowering, self._edges)
-
-    def merge_in(self, events: Batch, block: Block) -> None:
-        """Merge the slices of the next batch, which were made of these events."""
+    def take_dealt(self, dealt: Dealt) -> None:
+        """Let the shard's share of the next batch join slices."""
+        which = dealt.which[self._shard]
+        if len(which) == 0:
+            return
         if self._ordered:
-            keep(self._kept, Read(events.key, events.t, events.moments, events.columns))
-        self._merging.merge(block)
-        self._note(block.key, block.start)
+            keep(self._kept, self._mine(dealt.events, which))
+        before = len(self._open)
+        self._open.absorb(dealt.events, which, dealt.ends)
+        self._note(*self._open.since(before))
 
     def take(self, events: Batch) -> None:
-        """Let stragglers join slices."""
-        self._note(events.key, self._starts(events.t))
+        """Let the shard's share of a batch of stragglers join slices."""
+        behind = self._starts(events.t)
+        mine = np.flatnonzero(self._sharding.of(events.key) == self._shard)
+        came = self._mine(events, mine)
         if self._ordered:
             # Slices that stragglers fall into are dropped and folded anew.
             self._release(AFTER_ALL)
-            super().take(events)
-            return
-        block = self._folded(Read(events.key, events.t, events.moments, events.columns))
-        released = block.start < self._released
-        self._merging.merge(block.at(~released))
-        late = block.at(released)
-        if len(late):
-            self._slices.put(late)
-            for each in self._windows:
-                each.take_behind(late, self._before, replaced=False)
+            if len(mine):
+                keep(self._kept, came)
+                came = self._again(came)
+        block = empty_block(self._lowering.operators, self._lowering.counted)
+        if len(mine):
+            every = self._folded(came)
+            self._note(every.key, every.start)
+            released = every.start < self._released
+            self._open.merge(every.at(~released))
+            block = every.at(released)
+        if len(block):
+            self._slices.put(block)
+        self._join_behind(block, behind)
+
+    def _mine(self, events: Batch, which: Array) -> Read:
+        """Some events of this shard."""
+        key = self._sharding.inner(events.key)
+        return Read(key, events.t, events.moments, events.columns).at(which)
 
     def advance(self, watermark: int, arrived: float) -> list[Rows]:
         before = self._before
@@ -93,7 +114,7 @@ class SharedWindows(BySlices):
             return []
         # Slices before the one that the watermark is in are complete.
         self._release(max(watermark - (watermark - at) % step for at, step in self._edges.tolist()))
-        if self.exact:
+        if self._exact:
             return super().advance(watermark, arrived)
         self._before = watermark
         rows = []
@@ -108,14 +129,24 @@ class SharedWindows(BySlices):
         self._forget(watermark)
         return rows
 
+    def due(self, watermark: int) -> int:
+        """How many rows a watermark makes final, at the most."""
+        since = max(self._before, self._first)
+        ended = (
+            last_ended(each.window, watermark) - last_ended(each.window, since)
+            for each in self._windows
+        )
+        return self._keys * sum(ended) if since < watermark else 0
+
     def _note(self, key: Array, start: Array) -> None:
         self._keys = max(self._keys, int(key.max(initial=-1)) + 1)
+        self._first = min(self._first, int(start.min(initial=AFTER_ALL)))
         self._latest = max(self._latest, int(start.max(initial=BEFORE_ALL)))
 
     def _release(self, end: int) -> None:
         """Let windows be made of the slices that begin before a time."""
         self._released = end
-        block = self._merging.take_before(end)
+        block = self._open.take_before(end)
         if block is not None:
             self._slices.put(block)
 
@@ -153,18 +184,28 @@ class SharedWindows(BySlices):
         """Which windows between two have slices: the first and the last of each stretch of them."""
         if last - first < window.overlap:
             return [(first, last)]
-        offset, slide, reach = window.offset.value, window.slide.value, window.range.value
-        held = self._slices.since(offset + first * slide)
+        held = self._slices.since(window.offset.value + first * window.slide.value)
         if held is None:
             return []
-        starts = np.unique(held.start) - offset
-        since, until = (starts - reach) // slide + 1, starts // slide
-        within = (since <= until) & (until >= first) & (since <= last)
-        since, until = np.maximum(since[within], first), np.minimum(until[within], last)
-        apart = np.flatnonzero(since[1:] > until[:-1] + 1)
-        begins = since[np.append(0, apart + 1)] if len(since) else since
-        ends = until[np.append(apart, len(until) - 1)] if len(until) else until
-        return list(zip(begins.tolist(), ends.tolist(), strict=True))
+        # The slices of one key tell already, unless it falls silent in between.
+        of_one = int(np.searchsorted(held.key, held.key[0], side="right"))
+        every = [(first, last)]
+        if _with_slices(window, held.start[:of_one], first, last) == every:
+            return every
+        return _with_slices(window, np.unique(held.start), first, last)
 
     def _merges(self, rows: Array, lengths: Array, slices: int) -> list[str]:
-        return super()._merges(rows, lengths, slices) if self.exact else [ANEW] * len(rows)
+        return super()._merges(rows, lengths, slices) if self._exact else [ANEW] * len(rows)
+
+
+def _with_slices(window: Sliding, starts: Array, first: int, last: int) -> list[tuple[int, int]]:
+    """The first and the last of each stretch of windows between two that slices belong to."""
+    starts = starts - window.offset.value
+    slide, reach = window.slide.value, window.range.value
+    since, until = (starts - reach) // slide + 1, starts // slide
+    within = (since <= until) & (until >= first) & (since <= last)
+    since, until = np.maximum(since[within], first), np.minimum(until[within], last)
+    apart = np.flatnonzero(since[1:] > until[:-1] + 1)
+    begins = since[np.append(0, apart + 1)] if len(since) else since
+    ends = until[np.append(apart, len(until) - 1)] if len(until) else until
+    return list(zip(begins.tolist(), ends.tolist(), strict=True))

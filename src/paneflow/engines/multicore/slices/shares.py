@@ -1,9 +1,9 @@
-"""Who does what: batches that any worker may cut, and lanes in which one worker at a time goes on.
+"""Who does what: batches that any worker may deal out, and lanes in which one at a time goes on.
 
-Workers cut batches side by side, in any order. What follows has an order, that of the batches: in a
-*lane*, one task after the other is processed, by whichever worker finds it ready. Merging slices
-and closing windows is one lane. Windows that are not made of slices are another: there, one worker
-keeps them as a single worker would.
+Workers deal batches out side by side, in any order. What follows has an order, that of the batches:
+in a *lane*, one task after the other is processed, by whichever worker finds it ready. Each shard
+of the keys is a lane. Windows that are not made of slices are another: there, one worker keeps them
+as a single worker would.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from paneflow.engines.multicore.contract import Batch, Rows
 from paneflow.engines.multicore.intake.unread import Unread
-from paneflow.engines.multicore.one_worker.slice_runs import Block
+from paneflow.engines.multicore.slices.dealing import Dealt
 
 
 @dataclass(eq=False)
@@ -27,12 +27,12 @@ class Task:
     watermark: int
     """Passed once the events have been processed; `BEFORE_ALL` if none is."""
     arrived: float
-    cut: tuple[Batch, Block] | None = None
-    """The events as they were read, and what they were cut into."""
+    dealt: Dealt | None = None
+    """The events as they were read, dealt out to shards."""
 
     @property
-    def is_cut(self) -> bool:
-        """Whether it is made of slices."""
+    def is_dealt(self) -> bool:
+        """Whether it has events to deal out; stragglers are too few for that."""
         return self.events is not None and not (
             isinstance(self.events, Batch) and self.events.behind
         )
@@ -47,27 +47,28 @@ Then it may leave it to that one to close windows, and return None."""
 class Lane:
     """Tasks that are processed in order."""
 
-    def __init__(self, process: Process, by_slices: bool) -> None:
-        """`by_slices`: whether tasks have to be cut before they are processed here."""
+    def __init__(self, number: int, process: Process, of_shard: bool) -> None:
+        """`of_shard`: whether tasks have to be dealt out before they are processed here."""
+        self.number = number
         self.process = process
-        self._by_slices = by_slices
+        self._of_shard = of_shard
         self._tasks: deque[Task] = deque()
         self._taken = False
-        self._uncut: set[int] = set()
+        self._undealt: set[int] = set()
 
     def add(self, task: Task) -> None:
         """Add the next task."""
         self._tasks.append(task)
-        if self._by_slices and task.is_cut:
-            self._uncut.add(task.seq)
+        if self._of_shard and task.is_dealt:
+            self._undealt.add(task.seq)
 
-    def now_cut(self, task: Task) -> None:
-        """Note that a task has been cut, or that it never will be."""
-        self._uncut.discard(task.seq)
+    def now_dealt(self, task: Task) -> None:
+        """Note that a task has been dealt out, or that it never will be."""
+        self._undealt.discard(task.seq)
 
     def take(self) -> Task | None:
         """The next task, if it is ready and no other worker is in this lane; then `leave` it."""
-        if self._taken or not self._tasks or self._tasks[0].seq in self._uncut:
+        if self._taken or not self._tasks or self._tasks[0].seq in self._undealt:
             return None
         self._taken = True
         return self._tasks.popleft()
@@ -88,33 +89,33 @@ class Shares:
     def __init__(self, lanes: list[Lane]) -> None:
         self.lanes = lanes
         self._lock = threading.Lock()
-        self._to_cut: deque[Task] = deque()
+        self._to_deal: deque[Task] = deque()
 
     def __len__(self) -> int:
-        return len(self._to_cut)
+        return len(self._to_deal)
 
     def add(self, task: Task) -> None:
         """Add the next task."""
         with self._lock:
             for lane in self.lanes:
                 lane.add(task)
-            if task.is_cut:
-                self._to_cut.append(task)
+            if task.is_dealt:
+                self._to_deal.append(task)
 
     def next(self) -> tuple[Task, Lane | None] | None:
-        """Something to do: a task to process in a lane, or one to cut; None if there is nothing."""
+        """A task to process in a lane, or one to deal out; None if there is nothing to do."""
         with self._lock:
             for lane in self.lanes:
                 task = lane.take()
                 if task is not None:
                     return task, lane
-            return (self._to_cut.popleft(), None) if self._to_cut else None
+            return (self._to_deal.popleft(), None) if self._to_deal else None
 
-    def cut(self, task: Task) -> None:
-        """Note that a task has been cut, or that it never will be."""
+    def dealt(self, task: Task) -> None:
+        """Note that a task has been dealt out, or that it never will be."""
         with self._lock:
             for lane in self.lanes:
-                lane.now_cut(task)
+                lane.now_dealt(task)
 
     def leave(self, lane: Lane) -> None:
         """Let another worker into a lane."""

@@ -1,8 +1,10 @@
-"""Batch-parallel slices: workers take whole batches, and what is shared are slices, few and small.
+"""Batch-parallel slices: workers share whole batches, then each goes on with a share of the keys.
 
-A worker folds a batch into slices of its own, in compiled loops without the interpreter lock. These
-are merged in the order of batches, by one worker at a time, and windows are made of them as
-everywhere. So neither rows nor their bits depend on how many workers there are.
+A worker reads a batch and deals its events out by key, in compiled loops without the interpreter
+lock. The keys are divided into shards. In each shard events join slices, and slices windows, in the
+order of batches, by one worker at a time. So neither rows nor their bits depend on how many workers
+there are. To fold each batch into slices of its own, and to merge these, was tried first: with
+10,000 keys a batch has hardly fewer slices than events, and one worker had to merge them all.
 
 A query may have windows that are not made of slices: sessions, windows by count, windows of
 aggregates that keep every value. One worker keeps these beside the others, as a single worker
@@ -22,7 +24,7 @@ from paneflow.engines.multicore.intake.row_guard import RowGuard
 from paneflow.engines.multicore.intake.unread import Unread
 from paneflow.engines.multicore.one_worker.by_slices import needs_order, timed_by_slices
 from paneflow.engines.multicore.one_worker.single import OpenStream
-from paneflow.engines.multicore.slices.cutting import Cutter
+from paneflow.engines.multicore.slices.dealing import Sharding, deal
 from paneflow.engines.multicore.slices.shared_windows import SharedWindows
 from paneflow.engines.multicore.slices.shares import Lane, Shares, Task
 from paneflow.engines.multicore.threads.unit import Crew, Unit
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class SliceWorker(Unit):
-    """A PU that cuts batches, and goes on with what is ready."""
+    """A PU that deals batches out, and goes on with what is ready."""
 
     def __init__(
         self,
@@ -44,12 +46,12 @@ class SliceWorker(Unit):
         rank: int,
         pauses: Pauses | None,
         shares: Shares,
-        cutter: Cutter | None,
+        sharding: Sharding | None,
         gathering: Gathering,
     ) -> None:
         super().__init__(crew, rank, pauses)
         self._shares = shares
-        self._cutter = cutter
+        self._sharding = sharding
         self._gathering = gathering
 
     @property
@@ -62,35 +64,36 @@ class SliceWorker(Unit):
             return False
         task, lane = found
         if lane is None:
-            self.attempt(task.seq, lambda: self._cut(task))
-            self._shares.cut(task)
+            self.attempt(task.seq, lambda: self._deal(task))
+            self._shares.dealt(task)
             return True
         made: list[list[Rows] | None] = []
         self.attempt(task.seq, lambda: made.append(lane.process(task, lane.goes_on)))
         self._shares.leave(lane)
         rows = made[0] if made else []
         self.counts["results"] += sum(map(len, rows or []))
-        self._gathering.put(task.seq, rows)
+        self._gathering.put(task.seq, rows, lane.number)
         return True
 
-    def _cut(self, task: Task) -> None:
+    def _deal(self, task: Task) -> None:
         assert task.events is not None
         self.counts["tuples"] += len(task.events)
         if isinstance(task.events, Unread):
             events, ends = task.events.read()
         else:
             events, ends = task.events, np.array([len(task.events)])
-        if self._cutter is not None:
-            task.cut = (events, self._cutter.cut(events, ends))
+        if self._sharding is not None:
+            task.dealt = deal(events, ends, self._sharding)
 
 
-class SlicesLane:
-    """Merges slices, and closes the windows that are made of them."""
+class ShardLane:
+    """Lets the events of a shard join slices, and closes the windows that are made of them."""
 
-    def __init__(self, windows: SharedWindows) -> None:
-        self.windows = windows
+    def __init__(self, windows: SharedWindows, sharding: Sharding, shard: int) -> None:
+        self._windows = windows
+        self._sharding, self._shard = sharding, shard
         self.guard: RowGuard | None = None
-        """Refuses too many rows, if that is not done where events arrive."""
+        """Refuses too many rows, if that is not done where events arrive nor in another lane."""
         self._since = 0
         """How many events have come since windows were closed."""
         self._due = (BEFORE_ALL, 0.0)
@@ -98,28 +101,32 @@ class SlicesLane:
 
     def __call__(self, task: Task, goes_on: bool) -> list[Rows] | None:
         rows: list[Rows] = []
-        if task.cut is not None:
-            events, slices = task.cut
-            self._watch(events)
-            self.windows.merge_in(events, slices)
-            self._since += len(events)
+        if task.dealt is not None:
+            self._watch(task.dealt.events)
+            self._windows.take_dealt(task.dealt)
+            self._since += len(task.dealt.events)
         elif task.events is not None:
             assert isinstance(task.events, Batch)
             rows = self._close()  # stragglers do not join what the last watermark has ended
             self._watch(task.events)
-            self.windows.take(task.events)
+            self._windows.take(task.events)
         if task.watermark == BEFORE_ALL:
             return rows
         if self.guard is not None:
             self.guard.advance(task.watermark)
         self._due = task.watermark, task.arrived
-        if goes_on and self._since < tuning.close_together:
+        few = self._windows.due(task.watermark) < tuning.rows_together
+        if goes_on and few and self._since < tuning.close_together:
             return None
         return rows + self._close()
 
     def _close(self) -> list[Rows]:
         self._since = 0
-        return self.windows.advance(*self._due)
+        rows = self._windows.advance(*self._due)
+        if self._sharding.bits == 0:
+            return rows
+        outer = self._sharding.outer
+        return [dataclasses.replace(some, key=outer(some.key, self._shard)) for some in rows]
 
     def _watch(self, events: Batch) -> None:
         if self.guard is not None:
@@ -146,7 +153,7 @@ class OthersLane:
 
 
 class Slices(Farm):
-    """Workers that share batches, and merge slices."""
+    """Workers that share batches, and then keys."""
 
     name: ClassVar[str] = "slices"
 
@@ -166,33 +173,28 @@ class Slices(Farm):
         numbers = {label: k for k, label in enumerate(sorted(query.windows))}
         timed = timed_by_slices(query, kinds)
         others = {label: w for label, w in query.windows.items() if label not in timed}
+        sharding = Sharding.among(workers) if timed else None
         lanes = []
-        self._by_slices: SlicesLane | None = None
-        if timed:
-            windows = SharedWindows(query.with_windows(timed), kinds, numbers, merge)
-            self._by_slices = SlicesLane(windows)
-            lanes.append(Lane(self._by_slices, by_slices=True))
+        self._by_shard: list[ShardLane] = []
+        if sharding is not None:
+            asked = query.with_windows(timed)
+            for shard in range(sharding.shards):
+                windows = SharedWindows(asked, kinds, numbers, merge, sharding, shard)
+                self._by_shard.append(ShardLane(windows, sharding, shard))
+            lanes = [Lane(k, lane, of_shard=True) for k, lane in enumerate(self._by_shard)]
         if others:
             kept = OpenStream(query.with_windows(others), kinds, merge)
             labels = [numbers[label] for label in sorted(others)]
-            lanes.append(Lane(OthersLane(kept, labels), by_slices=False))
+            lanes.append(Lane(len(lanes), OthersLane(kept, labels), of_shard=False))
         self._shares = Shares(lanes)
         for rank in range(workers):
-            cutter = None if self._by_slices is None else self._by_slices.windows.cutter()
-            SliceWorker(self._crew, rank, pauses, self._shares, cutter, self._gathering)
-        self._most = tuning.cuts_ahead * workers
+            SliceWorker(self._crew, rank, pauses, self._shares, sharding, self._gathering)
+        self._most = tuning.deals_ahead * workers
         self._start()
 
     def take_over(self, guard: RowGuard) -> None:
         """Let events be given as they were pushed: rows are counted where keys are known."""
-        assert self._by_slices is not None
-        self._by_slices.guard = guard
-
-    @property
-    def exact(self) -> bool:
-        """Whether it makes no difference how many pushes are cut into slices together."""
-        assert self._by_slices is not None
-        return self._by_slices.windows.exact
+        self._by_shard[0].guard = guard
 
     def feed_unread(self, events: Unread) -> None:
         """Take events as they were pushed, and the watermark behind them."""
@@ -206,12 +208,20 @@ class Slices(Farm):
         due = watermark if not isinstance(events, Batch) else BEFORE_ALL
         units = self._crew.units
         # Few events are not worth a thread, unless a user's function takes long over them.
-        few = events is None or len(events) < tuning.cut_here
-        self._crew.lends = few and len(self._gathering) == 1 and self._is_fast()
+        few = events is None or len(events) < tuning.deal_here
+        # Short pushes take so long to read, with the interpreter lock, that threads only wait.
+        short = isinstance(events, Unread) and len(events) < tuning.short_push * events.pushes
+        self._crew.lends = (few or short) and len(self._gathering) == 1 and self._is_fast()
         self._shares.add(Task(seq, events, due, self._arrived))
-        asleep = next((unit for unit in units if unit.bell.asleep), units[seq % len(units)])
-        asleep.bell.ring()
+        # One that sleeps is enough. If none does, any of them may be about to.
+        asleep = next(([unit] for unit in units if unit.bell.asleep), units)
+        for unit in asleep:
+            unit.bell.ring()
         self._crew.help()
+
+    @property
+    def brief(self) -> bool:
+        return self.idle and self._crew.lends and self._crew.asleep
 
     def _is_fast(self) -> bool:
         return all(unit.spent < tuning.short_message for unit in self._crew.units)

@@ -35,6 +35,8 @@ class _Expected:
     arrived: float
     passed: int
     rows: list[Rows] = field(default_factory=list)
+    later: set[int] = field(default_factory=set)
+    """Parts whose rows come with a later message."""
 
 
 class Gathering:
@@ -45,6 +47,10 @@ class Gathering:
         self._lock = threading.Lock()
         self._messages: deque[_Expected] = deque()
         self._first = 0
+        self._passed = BEFORE_ALL
+        """What the last complete message has passed."""
+        self._reached: dict[int, int] = {}
+        """What the parts have passed that left their rows for later."""
 
     def __len__(self) -> int:
         return len(self._messages)
@@ -58,12 +64,12 @@ class Gathering:
             self.flush()
         return seq
 
-    def put(self, seq: int, rows: list[Rows] | None) -> None:
+    def put(self, seq: int, rows: list[Rows] | None, part: int = 0) -> None:
         """Take the rows of one part of a message; None if they come with a later message."""
         with self._lock:
             message = self._messages[seq - self._first]
             if rows is None:
-                message.passed = BEFORE_ALL
+                message.later.add(part)
             else:
                 message.rows += rows
             message.parts -= 1
@@ -76,13 +82,21 @@ class Gathering:
             while self._messages and self._messages[0].parts == 0 and not crew.broken(self._first):
                 message = self._messages.popleft()
                 self._first += 1
-                crew.output.extend([*message.rows, no_rows(message.arrived, message.passed)])
+                crew.output.extend([*message.rows, no_rows(message.arrived, self._reach(message))])
                 if message.passed == END_OF_STREAM:
                     crew.finished = True
             broken = crew.broken(self._first)
         if broken:
             crew.stop()
         crew.feeder.ring()
+
+    def _reach(self, message: _Expected) -> int:
+        """Before when all rows have been put out: parts may leave theirs for different messages."""
+        if message.passed == BEFORE_ALL:
+            return BEFORE_ALL
+        self._reached = {part: self._reached.get(part, self._passed) for part in message.later}
+        self._passed = message.passed
+        return min([message.passed, *self._reached.values()])
 
 
 @dataclass(frozen=True, eq=False)
