@@ -64,3 +64,23 @@ def read_files(spark: Any, folder: Path, schema: pa.Schema) -> Any:
 
     reader = spark.readStream.schema(from_arrow_schema(schema)).option("maxFilesPerTrigger", 1)
     return reader.parquet(str(folder))
+
+
+def ran(rows: Any, folder: Path) -> Any:
+    """Spark's query that has written a stream's rows to files, until the events were used up."""
+    writer = rows.writeStream.format("parquet").trigger(availableNow=True)
+    writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
+    query = writer.start(str(folder / "rows"))
+    try:
+        query.awaitTermination()
+    finally:
+        query.stop()
+    return query
+
+
+def rows_of(rows: Any, folder: Path) -> pa.Table:
+    """The rows that a stream has written so."""
+    table: pa.Table = (
+        rows.sparkSession.read.schema(rows.schema).parquet(str(folder / "rows")).toArrow()
+    )
+    return table

@@ -96,8 +96,8 @@ class Watched:
         def counted() -> Iterator[pa.RecordBatch]:
             nonlocal seen
             for batch in batches:
-                if "k" in batch.schema.names:
-                    seen += batch.column("k").to_pylist().count(HOT)
+                if "events" not in batch.schema.names:
+                    seen += batch.column("c1").to_pylist().count(HOT)  # time, key, value
                 else:
                     packed = batch.column("events").drop_null().to_pylist()
                     seen += sum(from_bytes(p)["k"].to_pylist().count(HOT) for p in packed)

@@ -18,6 +18,7 @@ import pytest
 import paneflow as pf
 from paneflow import aggregates as A, windows as W
 from paneflow.engines.live.stream_options import StreamOptions
+from paneflow.engines.spark.frames import read
 from paneflow.engines.spark.sinks.memory import Memory
 from paneflow.engines.spark.sinks.sink import EachBatch, ParquetFiles
 from paneflow.spark import progress
@@ -65,13 +66,16 @@ class Run:
 
     def __init__(self, spark: Any, folder: Path, query: pf.Query) -> None:
         self._spark = spark
+        self._query = query
         rows = pa.schema([(f.name, f.type) for f in plain(query.over(events(0))).schema])
         memory = Memory(folder / "c" / "paneflow", query, beats=False)
         sink = ParquetFiles(folder / "rows", rows, "rows")
-        self._each = EachBatch(query, SCHEMA, sink, memory, StreamOptions(), None)
+        source = read(query, frame_of(spark, events(0)))[1]
+        self._each = EachBatch(query, source, sink, memory, StreamOptions(), None)
 
     def batch(self, number: int, given: pa.Table) -> None:
-        self._each(frame_of(self._spark, given), number)
+        frame, _ = read(self._query, frame_of(self._spark, given))
+        self._each(frame, number)
 
 
 @pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES)

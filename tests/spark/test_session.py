@@ -1,4 +1,4 @@
-"""The session has what streams need, says what another lacks, and finds a Java."""
+"""The session has what streams need, another is given what it lacks, and there is a Java."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,12 +16,17 @@ import pytest
 import paneflow as pf
 import paneflow.spark
 from paneflow.engines.spark import session as setup
-from paneflow.engines.spark.session import HELPFUL, MISSING_MODULE, NEEDED, check_session
+from paneflow.engines.spark.session import (
+    FOR_STATE,
+    HELPFUL,
+    MISSING_MODULE,
+    PROVIDER,
+    ROCKSDB,
+)
 
 
 def test_a_session_has_what_streams_need(spark: Any) -> None:
-    check_session(spark)
-    for name, value in NEEDED.items():
+    for name, value in FOR_STATE.items():
         assert spark.conf.get(name) == value
 
 
@@ -31,7 +36,7 @@ def test_given_settings_go_before_ours(spark: Any) -> None:
 
 
 def test_a_running_session_is_taken_as_it_is(spark: Any) -> None:
-    before = {name: spark.conf.get(name) for name in HELPFUL | NEEDED}
+    before = {name: spark.conf.get(name) for name in HELPFUL | FOR_STATE}
     try:
         assert paneflow.spark.session() is spark
         assert {name: spark.conf.get(name) for name in before} == before
@@ -41,30 +46,44 @@ def test_a_running_session_is_taken_as_it_is(spark: Any) -> None:
                 spark.conf.set(name, before[name])
 
 
-@pytest.mark.parametrize(
-    "lacking", [name for name in NEEDED if "stateStore" in name], ids=lambda n: n.split(".")[-1]
-)
-def test_what_a_session_lacks_is_named(lacking: str) -> None:
-    own = NEEDED | {lacking: "something else"}
+@pytest.fixture
+def own(spark: Any) -> Iterator[Any]:
+    """The settings of a user's own session: nothing is set for state."""
+    before = {name: spark.conf.get(name) for name in FOR_STATE}
+    for name in FOR_STATE:
+        spark.conf.unset(name)
+    yield spark.conf
+    for name, value in before.items():
+        spark.conf.set(name, value)
+
+
+def ask(spark: Any) -> Any:
+    stream = spark.readStream.format("rate").load()
+    query = pf.Query(pf.windows.tumbling("5 s"), {"n": pf.aggregates.count()}, time="timestamp")
+    return query.over(stream)
+
+
+def test_what_a_session_lacks_is_set(spark: Any, own: Any) -> None:
+    ask(spark)
+    assert {name: own.get(name) for name in FOR_STATE} == FOR_STATE
+
+
+def test_what_a_user_has_set_stays(spark: Any, own: Any) -> None:
+    settings = dict.fromkeys(FOR_STATE, "false") | {PROVIDER: f"my.{ROCKSDB}"}
+    for name, value in settings.items():
+        own.set(name, value)
+    ask(spark)
+    assert {name: own.get(name) for name in FOR_STATE} == settings
+
+
+def test_another_provider_of_state_is_refused_before_a_stream_starts(spark: Any, own: Any) -> None:
+    own.set(PROVIDER, ROCKSDB.replace("RocksDB", "HDFSBacked"))
     with pytest.raises(pf.UnsupportedError) as caught:
-        check_session(SimpleNamespace(conf=own))
-    for part in (lacking, "something else", NEEDED[lacking], "spark.conf.set"):
+        ask(spark)
+    for part in ("HDFSBacked", f'spark.conf.set("{PROVIDER}", "{ROCKSDB}")'):
         assert part in str(caught.value)
-
-
-def test_a_session_without_rocksdb_is_refused_before_a_stream_starts(
-    spark: Any,
-) -> None:
-    name = "spark.sql.streaming.stateStore.providerClass"
-    before = spark.conf.get(name)
-    spark.conf.set(name, before.replace("RocksDB", "HDFSBacked"))
-    try:
-        stream = spark.readStream.format("rate").load()
-        query = pf.Query(pf.windows.tumbling("5 s"), {"n": pf.aggregates.count()}, time="timestamp")
-        with pytest.raises(pf.UnsupportedError, match="RocksDB"):
-            query.over(stream)
-    finally:
-        spark.conf.set(name, before)
+    changelog = next(name for name in FOR_STATE if name != PROVIDER)
+    assert own.get(changelog, None) is None
 
 
 # Java.

@@ -94,5 +94,5 @@ def test_events_of_one_time_stand_in_the_order_of_their_parts(
     shard = ShardProcessor(query, SOURCE, StreamOptions())
     shard.init(Handle())
     (answer,) = shard.handleInputRows(("0",), iter([frame]), Timers())
-    (row,) = from_bytes(answer["rows"][0]).to_pylist()
+    (row,) = from_bytes(answer["packed"][0]).to_pylist()
     assert (row["all"], row["last"]) == ([0, 1, 2], 2)

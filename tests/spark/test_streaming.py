@@ -22,6 +22,7 @@ import pytest
 
 import paneflow as pf
 from paneflow import aggregates as A, windows as W
+from paneflow.spark import observed
 from paneflow.windows import Session, SlideByTime, Sliding
 from tests.properties.cases import (
     AGGREGATES,
@@ -125,9 +126,9 @@ class Runner:
             for handle in (composed, fused):
                 handle.stop()
         for progress in composed.recentProgress:
-            found = progress.observedMetrics.get("paneflow")
-            for name in self.counts if found else ():
-                self.counts[name] += found[name] or 0
+            for found in observed(progress).values():
+                for name in self.counts:
+                    self.counts[name] += getattr(found, name)
 
     @property
     def composed(self) -> pa.Table:

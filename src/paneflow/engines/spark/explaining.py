@@ -10,7 +10,7 @@ import pyarrow as pa
 from paneflow.engines.live.open_windows import OpenWindows
 from paneflow.engines.spark.finite.native_rows import rows_natively
 from paneflow.engines.spark.finite.positions import has_only_counts
-from paneflow.engines.spark.frames import rows_schema, source_schema
+from paneflow.engines.spark.frames import read, rows_schema
 from paneflow.engines.spark.slices.native import slices_natively
 from paneflow.engines.table import layout_of
 from paneflow.planning import Plan, plan
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def explain(query: Query, frame: Any, merge: str) -> Plan:
     """The plan for a frame, with the reason for the chosen way first."""
-    source = source_schema(query, frame)
+    frame, source = read(query, frame)
     made = plan(query.windows, query.aggregates, source, "spark", merge)
     if not frame.isStreaming:
         return replace(made, reasons=(_of_batch(query, frame, source), *made.reasons))

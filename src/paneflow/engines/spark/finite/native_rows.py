@@ -49,22 +49,22 @@ def rows_natively(query: Query, frame: Any, source: pa.Schema, schema: pa.Schema
     events = events_of(query, frame, source)
     if slide > reach:
         events = events.filter(F.pmod(since, F.lit(slide)) < F.lit(reach))
-    keys = [F.col(f"k{k}").alias(name) for k, name in enumerate(query.key)]
-    grouped = events.groupBy(*(f"k{k}" for k in range(len(keys))), begin.alias("s")).agg(
+    keys = [F.col(f"k{k}") for k in range(len(query.key))]
+    grouped = events.groupBy(*keys, begin.alias("s")).agg(
         *(RESULTS[a.name](a, kinds).alias(f"r{i}") for i, a in enumerate(query.aggregates.values()))
     )
     start = F.col("s")
     rows = [
-        F.lit(label).alias("window"),
+        F.lit(label),
         *keys,
-        F.expr(f"(s - {offset}L) div {slide}L").alias("seq"),
-        _moment(start, schema.field("start").type).alias("start"),
-        _moment(start + F.lit(reach), schema.field("end").type).alias("end"),
-        *(F.col(f"r{i}").alias(name) for i, name in enumerate(query.aggregates)),
+        F.expr(f"(s - {offset}L) div {slide}L"),
+        _moment(start, schema.field("start").type),
+        _moment(start + F.lit(reach), schema.field("end").type),
+        *(F.col(f"r{i}") for i in range(len(query.aggregates))),
     ]
-    types = {field.name: field.dataType for field in spark_schema(schema).fields}
-    made = grouped.select(*rows)
-    return made.select(*(F.col(f"`{n}`").cast(types[n]).alias(n) for n in schema.names))
+    fields = spark_schema(schema).fields
+    named = zip(rows, fields, strict=True)
+    return grouped.select(*(made.cast(field.dataType).alias(field.name) for made, field in named))
 
 
 def _moment(ticks: Any, type_: pa.DataType) -> Any:

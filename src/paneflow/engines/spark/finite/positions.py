@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from paneflow.engines.spark.frames import batches_of, chosen, spark_schema, table_of
+from paneflow.engines.spark.frames import batches_of, column, spark_schema, table_of
 from paneflow.engines.spark.slices.packing import from_bytes, shards_of, to_bytes
 from paneflow.engines.table import answer
 from paneflow.slicing.keys import encode_keys
@@ -33,7 +33,7 @@ from paneflow.windows import Count
 if TYPE_CHECKING:
     from paneflow.query import Query
 
-AT = "paneflow:at"
+AT = "at"
 BLOCK = 200_000
 """Positions in a block, at least: this many events are answered quickly together."""
 SIZES_PER_BLOCK = 8
@@ -63,19 +63,15 @@ def over(query: Query, frame: Any, source: pa.Schema, schema: pa.Schema, merge: 
     from pyspark.sql import functions as F
 
     tasks = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions"))
-    order = [F.col(_quoted(name)) for name in (*query.key, query.time, AT)]
-    placed = chosen(frame, query.columns).withColumn(AT, F.monotonically_increasing_id())
+    order = [*(column(source, name) for name in (*query.key, query.time)), F.col(AT)]
+    placed = frame.withColumn(AT, F.monotonically_increasing_id())
     ranged = placed.repartitionByRange(tasks, *order).sortWithinPartitions(*order)
     length = max(BLOCK, SIZES_PER_BLOCK * _longest(query))
-    sent = chosen(ranged, query.columns)
+    sent = ranged.drop(AT)
     for step in (_Ranges(query, source, merge, tasks), _Places(query, length, tasks)):
         sent = sent.mapInArrow(step, spark_schema(SENT)).repartitionById(tasks, "task")
     sent = sent.sortWithinPartitions("key", "place", "first")
     return sent.mapInArrow(_Blocks(query, length, schema, merge), spark_schema(schema))
-
-
-def _quoted(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"
 
 
 def _longest(query: Query) -> int:

@@ -21,11 +21,11 @@ import pyarrow.parquet as pq
 
 from paneflow.engines.live.open_windows import Held, OpenWindows
 from paneflow.engines.live.stream_options import StreamOptions
-from paneflow.engines.spark.frames import chosen, rows_schema, source_schema, spark_schema
+from paneflow.engines.spark.frames import column, declared, read, rows_schema, spark_schema
 from paneflow.engines.spark.sinks.lease import Lease
 from paneflow.engines.spark.sinks.memory import Memory
 from paneflow.engines.spark.slices.chunked import numbered, stored_after
-from paneflow.engines.spark.slices.native import carried, instant, restored, slices_natively
+from paneflow.engines.spark.slices.native import carried, instant, restored, slices_natively, ticks
 from paneflow.engines.spark.slices.packing import PARCELS, from_bytes
 from paneflow.engines.spark.slices.parcels import SliceParcels
 from paneflow.engines.spark.unbounded.streaming import check_stream
@@ -53,34 +53,40 @@ def write_stream(
     max_rows: int | None,
 ) -> Any:
     """Start the stream; `trigger` is what Spark's `trigger` takes. Gives Spark's query."""
-    source = source_schema(query, frame)
-    check_stream(query, source)
     options = StreamOptions.of(max_ahead, late=late is not None, idle=idle, max_rows=max_rows)
+    events, whole = read(query, frame, further=options.late)
+    source = _read_of(query, whole)
+    check_stream(query, source)
     ends = [name for name in ("availableNow", "once") if trigger.get(name)]
     if ends and options.idle is not None:
         raise QueryError(
             f"idle is for streams that keep running, and {ends[0]}=True ends this one: "
             f"leave one out"
         )
-    whole = source_schema(query, frame, further=options.late)
+    rows = rows_schema(query, source)
     _check_sink(sink, "rows")
     if late is not None:
         _check_sink(late, "late events")
-    folder = Path(checkpoint)
+    folder = Path(checkpoint).absolute()  # a server of Spark Connect works in another folder
     memory = Memory(folder / "paneflow", query, beats=options.idle is not None)
     each = EachBatch(
         query,
         whole,
-        _sink(sink, rows_schema(query, source), "rows"),
+        _sink(sink, rows, "rows"),
         memory,
         options,
         None if late is None else _sink(late, whole, "late"),
     )
-    read = chosen(frame, whole.names)
-    writer = (read if options.idle is None else _with_beats(read)).writeStream.foreachBatch(each)
+    source_of_batches = events if options.idle is None else _with_beats(events)
+    writer = source_of_batches.writeStream.foreachBatch(each)
     if trigger:
         writer = writer.trigger(**trigger)
     return writer.option("checkpointLocation", str(folder / "spark")).start()
+
+
+def _read_of(query: Query, whole: pa.Schema) -> pa.Schema:
+    """The columns that a query reads, which come before all others."""
+    return pa.schema([whole.field(name) for name in query.columns])
 
 
 def _check_sink(sink: Any, what: str) -> None:
@@ -92,7 +98,7 @@ def _check_sink(sink: Any, what: str) -> None:
 
 
 def _sink(sink: Any, schema: pa.Schema, name: str) -> Sink:
-    made: Sink = sink if callable(sink) else ParquetFiles(Path(sink), schema, name)
+    made: Sink = sink if callable(sink) else ParquetFiles(Path(sink).absolute(), schema, name)
     return made
 
 
@@ -123,7 +129,7 @@ class EachBatch:
         """`whole` are the columns of events; they may be more than the query reads."""
         self._query = query
         self._whole = whole
-        self._source = pa.schema([whole.field(name) for name in query.columns])
+        self._source = _read_of(query, whole)
         self._write = write
         self._write_late = write_late
         self._memory = memory
@@ -139,7 +145,9 @@ class EachBatch:
         if not self._memory.follows(batch):
             return  # committed before the driver died
         state = self._memory.state
-        slices, events, latest, dropped = self._brought(chosen(frame, self._query.columns))
+        slices, events, latest, dropped = self._brought(
+            frame.select(*frame.columns[: len(self._source)])
+        )
         slices = numbered(slices, batch)
         before = state["watermark"]
         seen, watermark = self._reached(batch, latest)
@@ -208,11 +216,11 @@ class EachBatch:
         """Whether an event has a time, and one that is not too far ahead of the clock."""
         from pyspark.sql import functions as F
 
-        moment = F.col(f"`{self._query.time}`")
+        present = column(self._source, self._query.time).isNotNull()
         if self._options.max_ahead is None:
-            return moment.isNotNull()
+            return present
         ahead = F.unix_micros(F.current_timestamp()) + self._options.max_ahead
-        return moment.isNotNull() & (moment <= F.timestamp_micros(ahead))
+        return present & (ticks(self._query.time, self._source) <= ahead)
 
     def _too_late(self, held: Held, frame: Any, slices: pa.Table, before: int | None) -> pa.Table:
         """The events of a batch that came too late; only those behind the watermark are fetched."""
@@ -221,19 +229,19 @@ class EachBatch:
         if before is None:
             return self._whole.empty_table()
         t = F.when(self._usable(), instant(self._query.time, self._source))
-        behind = frame.filter(t < F.lit(before)).toArrow().cast(self._whole)
+        behind = declared(frame.filter(t < F.lit(before)).toArrow(), self._whole)
         late = self._open.late(held, slices, behind, before)
         return behind.filter(pa.array(late))
 
     def _sent(self, events: Any) -> list[pa.Table]:
         """What the batch sends to this process, in the order of its parts."""
         if self._open.needs_events:
-            return [events.toArrow().cast(self._source)]
+            return [declared(events.toArrow(), self._source)]
         layout = self._open.layout
         native = slices_natively(self._query, events, self._source, layout, {})
         if native is not None:
             columns = carried(layout, self._query, self._source)
-            return [restored(native.toArrow().cast(columns), layout)]
+            return [restored(declared(native.toArrow(), columns), layout)]
         cut = SliceParcels(self._query, self._source, None)
         parcels = events.mapInArrow(cut, spark_schema(PARCELS)).toArrow().sort_by("part")
         return [from_bytes(parcel) for parcel in parcels.column("parcel").to_pylist()]

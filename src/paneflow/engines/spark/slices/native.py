@@ -18,6 +18,7 @@ from paneflow.aggregates._numerics import whole_deviation as whole_deviation
 from paneflow.aggregates.aggregate import Multiset
 from paneflow.aggregates.operator import TIME, Operator
 from paneflow.aggregates.values import Kind, kind_of
+from paneflow.engines.spark import frames
 from paneflow.slicing.layout import (
     counted_columns,
     sequence_columns,
@@ -94,8 +95,8 @@ def events_of(query: Query, frame: Any, source: pa.Schema) -> Any:
     return frame.select(
         instant(query.time, source).alias("t"),
         F.monotonically_increasing_id().alias("at"),
-        *(_column(name).alias(f"k{k}") for k, name in enumerate(query.key)),
-        *(_column(name).alias(f"v:{name}") for name in query.types(source)),
+        *(frames.column(source, name).alias(f"k{k}") for k, name in enumerate(query.key)),
+        *(frames.column(source, name).alias(f"v:{name}") for name in query.types(source)),
     )
 
 
@@ -149,29 +150,27 @@ def _grid(query: Query) -> list[tuple[int, int]] | None:
     return [(phase % step, step)] if 1 / step <= FINER * together else None
 
 
-def _column(name: str) -> Any:
+def ticks(name: str, source: pa.Schema) -> Any:
+    """A time column as int64: microseconds, or the user's own unit."""
     from pyspark.sql import functions as F
 
-    return F.col(f"`{name.replace('`', '``')}`")
+    given, type_ = frames.column(source, name), source.field(name).type
+    if pa.types.is_date(type_):
+        return F.unix_date(given).cast("long") * 86_400_000_000
+    if pa.types.is_timestamp(type_) and type_.tz is None:
+        # A difference of times without a zone is exact. Other functions, such as timestamp_diff,
+        # first read the time in the session's zone, which may not have it on the day of a change.
+        since = given - F.expr("TIMESTAMP_NTZ'1970-01-01 00:00:00'")
+        seconds = since.cast("interval second").cast("decimal(20, 6)")
+        return (seconds * 1_000_000).cast("long")
+    return F.unix_micros(given) if pa.types.is_timestamp(type_) else given.cast("long")
 
 
 def instant(name: str, source: pa.Schema) -> Any:
-    """The time column as int64: microseconds, or the user's own unit.
-
-    A null, or a time too far from zero, stops the job.
-    """
+    """The same; a null, or a time too far from zero, stops the job."""
     from pyspark.sql import functions as F
 
-    column, type_ = _column(name), source.field(name).type
-    if pa.types.is_date(type_):
-        t = F.unix_date(column).cast("long") * 86_400_000_000
-    elif pa.types.is_timestamp(type_) and type_.tz is None:
-        epoch = F.to_timestamp_ntz(F.lit("1970-01-01 00:00:00"))
-        t = F.timestamp_diff("MICROSECOND", epoch, column)
-    elif pa.types.is_timestamp(type_):
-        t = F.unix_micros(column)
-    else:
-        t = column.cast("long")
+    t = ticks(name, source)
     advice = F.when(
         t.isNull(),
         f"the time column '{name}' is null in some rows: an event without a time is in no "
@@ -188,7 +187,7 @@ def value_of(column: str) -> Any:
     """A column of an event, or its time."""
     from pyspark.sql import functions as F
 
-    return F.col("t") if column == TIME else F.col(f"`v:{column}`")
+    return F.col("t") if column == TIME else F.col(f"`v:{column.replace('`', '``')}`")
 
 
 def present(columns: tuple[str, ...]) -> Any:

@@ -27,7 +27,8 @@ PARCELS = pa.schema(
 
 UNTOLD = -(2**63)
 """Stands for a missing time: pandas would turn integers with a null among them into floats."""
-ANSWER = "late long, dropped long, rows binary, events binary"
+COUNTS = ("rows", "late", "dropped", "held", "held_bytes")
+ANSWER = ", ".join(f"{name} long" for name in COUNTS) + ", packed binary, missed binary"
 """What a shard returns: counts, packed rows, and packed late events if asked for."""
 
 

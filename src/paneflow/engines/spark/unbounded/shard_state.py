@@ -22,7 +22,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from paneflow.engines.live.open_windows import Held, OpenWindows
 from paneflow.engines.live.stream_options import StreamOptions, marked
 from paneflow.engines.spark.slices.chunked import joined, numbered, stored_after
-from paneflow.engines.spark.slices.packing import UNTOLD, from_bytes, to_bytes
+from paneflow.engines.spark.slices.packing import COUNTS, UNTOLD, from_bytes, to_bytes
 from paneflow.engines.spark.unbounded.clocks import STATE, clock
 from paneflow.engines.spark.versions import (
     VERSION,
@@ -59,6 +59,7 @@ class ShardProcessor(StatefulProcessor):
         self._open = OpenWindows(
             self._query, self._source, self._options.late, self._options.max_rows
         )
+        self._told: dict[Any, tuple[int, int]] = {}
         self._identity = json.dumps(stream_identity(self._query))
         self._handle = handle
         self._meta = handle.getValueState("meta", META)
@@ -82,18 +83,20 @@ class ShardProcessor(StatefulProcessor):
                 if seen > UNTOLD:
                     latest.append(int(seen))
         sent = [from_bytes(parcel) for _, parcel in sorted(parcels, key=lambda p: p[0])]
-        yield self._step(sent, dropped, max(latest, default=None), timerValues)
+        yield self._step(key, sent, dropped, max(latest, default=None), timerValues)
 
     def handleExpiredTimer(
         self, key: Any, timerValues: Any, expiredTimerInfo: Any
     ) -> Iterator[Any]:
         """The watermark may have moved, though the shard got nothing."""
-        yield self._step([], 0, None, timerValues)
+        yield self._step(key, [], 0, None, timerValues)
 
     def close(self) -> None:
         """Nothing to release."""
 
-    def _step(self, sent: list[pa.Table], dropped: int, latest: int | None, timers: Any) -> Any:
+    def _step(
+        self, key: Any, sent: list[pa.Table], dropped: int, latest: int | None, timers: Any
+    ) -> Any:
         import pandas as pd
 
         meta = self._meta.get() if self._meta.exists() else None
@@ -122,13 +125,20 @@ class ShardProcessor(StatefulProcessor):
         starts = range(0, max(rows.num_rows, 1), ROWS_PER_PARCEL)
         packed = [to_bytes(rows.slice(at, ROWS_PER_PARCEL)) if len(rows) else b"" for at in starts]
         none = [0] * (len(packed) - 1)
-        answer = {
-            "late": [late, *none],
-            "dropped": [dropped, *none],
-            "rows": packed,
-            "events": [missed] + [b""] * len(none),
-        }
-        return pd.DataFrame(answer)
+        counts = (rows.num_rows, late, dropped, *self._grown(key, held))
+        answer = {name: [n, *none] for name, n in zip(COUNTS, counts, strict=True)}
+        return pd.DataFrame(answer | {"packed": packed, "missed": [missed] + [b""] * len(none)})
+
+    def _grown(self, key: Any, held: Held) -> tuple[int, int]:
+        """How many slices and events a shard remembers, and their bytes.
+
+        In one batch a shard may get events and then a timer: both tell the state together.
+        """
+        tables = [held.slices, held.events]
+        now = sum(t.num_rows for t in tables), sum(t.nbytes for t in tables)
+        before = self._told.get(key, (0, 0))
+        self._told[key] = now
+        return now[0] - before[0], now[1] - before[1]
 
     def _held(self, token: str, watermark: int | None) -> Held:
         """What the shard remembers."""

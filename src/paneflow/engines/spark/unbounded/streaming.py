@@ -6,9 +6,10 @@ the watermark has passed. Rows travel packed as well, because a state call or a 
 each row would be expensive.
 
 The watermark is Spark's own: the largest time seen, minus `lateness`, as of the last batch. It
-reads times from marker rows. Parcels carry none, so Spark never drops one as late; what is late
-is for `OpenWindows` to say, which knows which windows are still open. A stream that closes its
-windows when it is idle goes by another clock (`clocks.py`).
+reads times from marker rows, unless the frame comes with a watermark (`watermarks.py`). Parcels
+carry none, so Spark never drops one as late; what is late is for `OpenWindows` to say, which knows
+which windows are still open. A stream that closes its windows when it is idle goes by another
+clock (`clocks.py`).
 """
 
 from __future__ import annotations
@@ -24,15 +25,14 @@ import pyarrow.compute as pc
 
 from paneflow.engines.live.open_windows import OpenWindows
 from paneflow.engines.live.stream_options import FINAL, LATE, StreamOptions, check_added
+from paneflow.engines.spark.columns import check_apart
 from paneflow.engines.spark.frames import (
     batches_of,
-    chosen,
     rows_schema,
-    source_schema,
     spark_schema,
     table_of,
 )
-from paneflow.engines.spark.session import check_session
+from paneflow.engines.spark.session import prepare
 from paneflow.engines.spark.slices.packing import (
     ANSWER,
     EVENTS_PER_PARCEL,
@@ -43,6 +43,8 @@ from paneflow.engines.spark.slices.packing import (
     pack,
     shards_of,
 )
+from paneflow.engines.spark.unbounded.observed import counted
+from paneflow.engines.spark.unbounded.watermarks import delay_of, marked_schema
 from paneflow.errors import UnsupportedError
 from paneflow.slicing.slices import ROWS
 
@@ -54,8 +56,6 @@ STREAM_SHARDS = 16
 MOMENT = pa.timestamp("us", "UTC")
 SENT = PARCELS.append(pa.field("at", MOMENT)).append(pa.field("latest", pa.int64()))
 """`at` is for Spark's watermark, `latest` for a clock of ours."""
-METRICS = "paneflow"
-"""The name under which a stream's progress tells of events that were left out."""
 
 
 def check_stream(query: Query, source: pa.Schema) -> None:
@@ -69,33 +69,39 @@ def check_stream(query: Query, source: pa.Schema) -> None:
 
 
 def over(query: Query, frame: Any, source: pa.Schema, options: StreamOptions) -> Any:
-    """The rows of a query over an unbounded frame, as a frame, in append mode."""
-    from pyspark.sql import functions as F
+    """The rows of a query over an unbounded frame, as a frame, in append mode.
 
+    `source` may have more columns than the query reads, for events that come too late.
+    """
     # This module needs PySpark at once.
     from paneflow.engines.spark.unbounded.shard_state import ShardProcessor
 
     check_stream(query, source)
-    check_session(frame.sparkSession)
+    prepare(frame.sparkSession)
     rows = rows_schema(query, source)
-    check_added(rows.names, [FINAL] * options.updates + [LATE] * options.late)
-    if options.late:
-        source = source_schema(query, frame, further=True)
+    added = [FINAL] * options.updates + [LATE] * options.late
+    check_added(rows.names, added)
+    check_apart(frame, [*rows.names, *added])
     processor = ShardProcessor(query, source, options)
     send = _Send(query, source, options, processor.clock.tells_all)
-    sent = chosen(frame, source.names).mapInArrow(send, spark_schema(SENT))
-    if not processor.clock.tells_all:
+    own_clock = processor.clock.tells_all
+    delay = None if own_clock else delay_of(query, frame, source)
+    if delay is None:
+        sent = frame.mapInArrow(send, spark_schema(SENT))
+    else:
+        sent = frame.mapInArrow(send, marked_schema(SENT, "at", delay))
+    if delay is None and not own_clock:
         sent = sent.withWatermark("at", f"{query.lateness.value} microseconds")
     answered = sent.groupBy("shard").transformWithStateInPandas(
         processor, ANSWER, "append", processor.clock.mode
     )
-    counted = answered.observe(
-        METRICS, F.sum("late").alias("late"), F.sum("dropped").alias("dropped")
-    )
     if options.updates:
         rows = rows.append(pa.field(FINAL, pa.bool_()))
     receive = _Receive(rows, source if options.late else None)
-    return counted.mapInArrow(receive, spark_schema(receive.schema))
+    result = spark_schema(receive.schema)
+    if not own_clock:
+        result = marked_schema(receive.schema, "end", delay or 0)
+    return counted(answered).mapInArrow(receive, result)
 
 
 def split(batch: Any) -> tuple[Any, Any]:
@@ -200,10 +206,10 @@ class _Receive:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            for packed in batch.column("rows").to_pylist():
+            for packed in batch.column("packed").to_pylist():
                 if packed:
                     yield from batches_of(self._rows(from_bytes(packed)), self.schema)
-            for packed in batch.column("events").to_pylist():
+            for packed in batch.column("missed").to_pylist():
                 if packed and self.events is not None:
                     yield from self._late(from_bytes(packed).cast(self.events))
 
