@@ -1,0 +1,7 @@
+"""`python -m paneflow.cli` is the command `paneflow`."""
+
+import sys
+
+from paneflow.cli import main
+
+sys.exit(main())

@@ -1,0 +1,1 @@
+"""What sensors and a child say to each other over ZeroMQ, and what both ends remember of it."""

@@ -1,0 +1,1 @@
+"""Connections between nodes: keys, who may connect, and sockets."""

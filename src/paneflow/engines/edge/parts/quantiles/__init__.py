@@ -1,0 +1,1 @@
+"""Exact quantiles of large slices: summaries go up, and the values that decide are asked for."""
