@@ -9,7 +9,7 @@ SLOW := bench or long or processes
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-exhaustive bench lint format lock clean
+.PHONY: help setup demo demo-edge test test-slow test-exhaustive bench lint format lock clean
 
 help: ## Explain every target
 	@echo "paneflow: make <target>"
@@ -20,6 +20,9 @@ setup: $(READY) ## Create .venv from requirements.lock (PYTHON=python3.12 picks 
 
 demo: $(READY) ## Stream smart plugs through Spark, check the rows and draw them (a minute)
 	$(BIN)/python -m paneflow.demo
+
+demo-edge: $(READY) ## Run a tree of seven processes with MQTT sensors, kill a node, check the rows (a minute)
+	$(BIN)/python -m paneflow.demo.edge
 
 test: lint ## Check style, types and layering, then run the tests (a few minutes)
 	$(PYTEST) -m "not exhaustive and not ($(SLOW))"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from bench import cold_start, defined, many_windows, merging, multicore, tables
+from bench import cold_start, defined, edge, many_windows, merging, multicore, tables
 from bench.spark.__main__ import main as spark
 
 if __name__ == "__main__":
@@ -16,5 +16,6 @@ if __name__ == "__main__":
     many_windows.main(quick)
     merging.main(quick)
     multicore.main(quick)
+    edge.main(quick)
     tables.main(quick)
     spark(quick)

@@ -11,11 +11,12 @@ from matplotlib.figure import Figure as Picture
 from bench import report
 
 
-def opened(panels: int, width: float) -> tuple[Picture, list[Any]]:
-    """An empty picture with panels side by side, each `width` inches wide."""
+def opened(panels: int, width: float, lines: int = 1) -> tuple[Picture, list[Any]]:
+    """An empty picture with panels in one or more lines, each `width` inches wide."""
     matplotlib.rcParams["svg.hashsalt"] = "paneflow"
-    picture = Picture(figsize=(width * panels, 4.6), layout="constrained")
-    found = picture.subplots(1, panels, squeeze=False)[0]
+    size = width * panels / lines, 4.6 if lines == 1 else 3.2 * lines
+    picture = Picture(figsize=size, layout="constrained")
+    found = picture.subplots(lines, panels // lines, squeeze=False).ravel()
     for panel in found:
         panel.grid(color="#e6e6e6", linewidth=0.7)
         panel.set_axisbelow(True)

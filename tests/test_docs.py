@@ -8,10 +8,14 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import typer.main
+from typer.core import TyperGroup
 
+from paneflow.cli.app import app
+from paneflow.edge import read_tree
 from tests.pages import PAGES, ROOT, blocks, needs_spark, run
 
-LANGUAGES = {"", "python", "python spark", "sh", "text"}
+LANGUAGES = {"", "python", "python spark", "sh", "text", "toml"}
 
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
@@ -50,11 +54,26 @@ def test_commands_are_those_of_this_repository(page: Path) -> None:
     assert not unknown
 
 
+def is_understood(words: list[str]) -> bool:
+    """Whether `paneflow` has such a command, with these arguments."""
+    command, names = typer.main.get_command(app), [*words]
+    while isinstance(command, TyperGroup):
+        command = command.commands.get(names.pop(0)) if names else None
+    if command is None:
+        return False
+    command.make_context("paneflow", names)  # raises an error if they make no sense
+    return True
+
+
 def known(words: list[str]) -> bool:
     """Whether a command would find what it names."""
     match words:
         case ["cd", "paneflow"] | ["git", "clone", *_] | ["pip", "uninstall", "paneflow"]:
             return True
+        case ["scp", given, to]:
+            return ":" in given or ":" in to
+        case ["paneflow", *rest]:
+            return is_understood(rest)
         case ["make", *rest]:
             targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
             return all("=" in word or word in targets for word in rest)
@@ -70,6 +89,14 @@ def known(words: list[str]) -> bool:
         case [tool, *_]:
             return tool.startswith(".venv/bin/") and (ROOT / tool).is_file()
     return False
+
+
+@every_page
+def test_trees_are_described_without_a_mistake(page: Path, tmp_path: Path) -> None:
+    for number, block in enumerate(b for b in blocks(page) if b.language == "toml"):
+        file = tmp_path / f"{number}.toml"
+        file.write_text(block.text)
+        assert read_tree(file).nodes
 
 
 @every_page

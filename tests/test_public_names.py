@@ -26,6 +26,7 @@ MODULES = {
     "windows": windows,
     "aggregates": aggregates,
     "spark": importlib.import_module("paneflow.spark"),
+    "edge": importlib.import_module("paneflow.edge"),
 }
 REACHED = (Stream, StreamPlan, StreamMetrics, Latency, Definition)
 """Classes that are not exported: a user is given their objects, and does not make them."""
@@ -109,7 +110,7 @@ def test_a_function_documents_its_parameters_its_result_and_its_use(name: str) -
         assert ">>> " in found["Example"]
 
 
-ANY = {"table", "table_or_schema", "batch", "frame", "identity", "value", "values"}
+ANY = {"table", "table_or_schema", "batch", "events", "frame", "identity", "value", "values"}
 """Parameters that take what no type can say: tables of every library, a user's values."""
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 import paneflow as pf
-from paneflow import aggregates as A, windows as W
+from paneflow import aggregates as A, edge, windows as W
 
 PAGE = Path(__file__).parent.parent / "docs" / "architecture.md"
 SOURCE = Path(pf.__file__).parent
@@ -37,8 +37,9 @@ WALKS = walks()
 
 
 def test_there_is_a_walk_for_every_entry() -> None:
-    assert len(WALKS) == 6
-    for entry in ("Query.over", "Spark stream", "write_stream", "single", "active", "agnostic"):
+    entries = "Query.over", "Spark stream", "write_stream", "single", "active", "agnostic", "tree"
+    assert len(WALKS) == len(entries)
+    for entry in entries:
         assert any(entry in title for title in WALKS)
 
 
@@ -73,7 +74,9 @@ def entered(action: Callable[[], Any]) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("title", [t for t in WALKS if "park" not in t and "write" not in t])
+@pytest.mark.parametrize(
+    "title", [t for t in WALKS if "park" not in t and "write" not in t and "tree" not in t]
+)
 def test_an_event_passes_through_the_files_of_a_walk(title: str) -> None:
     n = 3000
     table = pa.table({"k": np.arange(n) % 5, "t": np.arange(n), "v": np.linspace(0, 1, n)})
@@ -87,6 +90,31 @@ def test_an_event_passes_through_the_files_of_a_walk(title: str) -> None:
 
     strategy = next((s for s in ("single", "active", "agnostic") if f"`{s}`" in title), None)
     passed = entered(lambda: in_stream(strategy) if strategy else query.over(list_of(table)))
+    assert {file for _, file in WALKS[title]} <= passed
+
+
+def test_an_event_passes_through_the_files_of_the_walk_up_a_tree(tmp_path: Path) -> None:
+    query = pf.Query(W.sliding(60, 10), {"sum": A.sum("v")}, key="k", time="t")
+    table = pa.table({"k": [1, 2], "t": [10, 80], "v": [0.5, 1.5]})
+    asked = edge.Question(query, table.schema)
+    given: list[pa.Table] = []
+
+    def in_tree() -> None:
+        root = edge.root(
+            asked, log=tmp_path / "r", children=["m"], on_rows=lambda rows, _: given.append(rows)
+        )
+        merge = edge.merge("m", asked, parent=root, log=tmp_path / "m", children=["c"])
+        child = edge.child("c", asked, parent=merge, log=tmp_path / "c")
+        with root, merge, child:
+            with edge.sensor(child, "s") as sensor:
+                sensor.push(table)
+            for node in (child, merge, root):
+                node.leave()
+            root.join()
+
+    passed = entered(in_tree)
+    assert sum(rows.num_rows for rows in given) == 12
+    (title,) = (title for title in WALKS if "tree" in title)
     assert {file for _, file in WALKS[title]} <= passed
 
 

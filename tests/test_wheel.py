@@ -16,7 +16,7 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parent.parent
 pytestmark = pytest.mark.processes
-EXTRAS = {"bench", "dev", "java", "pandas", "plot", "polars", "sketches", "spark"}
+EXTRAS = {"edge", "bench", "dev", "java", "pandas", "plot", "polars", "sketches", "spark"}
 
 
 def run(*command: str | Path) -> None:
