@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -29,7 +31,7 @@ from tests.edge.running.events import QUERY, SCHEMA, events
 from tests.edge.running.real_trees import free_port
 from tests.edge.running.threads import HERE, Threads, goes_on, threads
 from tests.properties.compare import assert_same_rows
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 
 def test_an_address_that_is_taken_is_refused_and_the_log_is_free_again(tree: Threads) -> None:
@@ -37,6 +39,28 @@ def test_an_address_that_is_taken_is_refused_and_the_log_is_free_again(tree: Thr
     for _ in range(2):
         with pytest.raises(AddressError, match="cannot be used"):
             tree.node("other", "root", listen=taken)
+
+
+def test_a_signal_stops_a_node_that_is_about_to_wait(tree: Threads) -> None:
+    node = Node(tree.config("root", "root", listen=HERE))
+    handler = signal.signal(signal.SIGUSR2, lambda number, frame: node.stop())
+
+    def send() -> None:
+        # A signal that another thread takes interrupts nothing in the main thread, like one that
+        # comes just before it waits.
+        signal.pthread_kill(threading.get_ident(), signal.SIGUSR2)
+
+    sent, late = threading.Timer(0.2, send), threading.Timer(PATIENCE, node.stop)
+    sent.start()
+    late.start()
+    try:
+        node.serve()
+        assert late.is_alive()
+    finally:
+        sent.join()
+        late.cancel()
+        signal.signal(signal.SIGUSR2, handler)
+    assert signal.set_wakeup_fd(-1) == -1
 
 
 def test_a_child_of_files_ends_when_they_are_read(tree: Threads, tmp_path: Path) -> None:

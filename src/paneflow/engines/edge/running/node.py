@@ -85,7 +85,7 @@ class Node:
             ledger = Ledger(config, wire, stack.enter_context(Journal(config.log)))
             security = Security(config, self._watched.metrics)
             stack.callback(security.close)
-            waking = Waking()
+            self._waking = waking = Waking()
             stack.callback(waking.close)
             connections = Connections(config, pace, security, wire, ledger, self._watched)
             self._children = stack.enter_context(closed_after(connections.children()))
@@ -183,7 +183,8 @@ class Node:
         try:
             if self._requests is not None:
                 self._requests.open()
-            self._loop.run()
+            with self._waking.by_signals():
+                self._loop.run()
         finally:
             if self._requests is not None:
                 self._requests.close()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import socket
-from contextlib import suppress
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 
 class Waking:
@@ -22,6 +25,23 @@ class Waking:
         """Make the descriptor readable. Nothing happens if it is, or if it is closed."""
         with suppress(OSError):
             self._said.send(b"!")
+
+    @contextmanager
+    def by_signals(self) -> Iterator[None]:
+        """Let the signals that Python handles wake the loop, too, while it runs in the main thread.
+
+        A handler runs between two steps of Python. A signal that comes after the last one before
+        the poller really waits would be handled when the poller returns: without a time limit,
+        never.
+        """
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = signal.set_wakeup_fd(self._said.fileno(), warn_on_full_buffer=False)
+        try:
+            yield
+        finally:
+            signal.set_wakeup_fd(before)
 
     def clear(self) -> None:
         """Wait for the next call of `wake`."""
