@@ -28,9 +28,10 @@ def test_random_changes_of_queries_give_the_oracles_rows(seed: int) -> None:
 
 
 @pytest.mark.exhaustive
-def test_a_thousand_random_changes_of_queries() -> None:
+@pytest.mark.parametrize("first", range(0, 1_000, 100))
+def test_a_thousand_random_changes_of_queries(first: int) -> None:
     shared = 0
-    for seed in range(1_000):
+    for seed in range(first, first + 100):
         followed = check(seed).followed.values()
         shared += sum(query.shares is not None for query in followed)
-    assert shared > 200
+    assert shared > 10
