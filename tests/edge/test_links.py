@@ -16,6 +16,7 @@ from paneflow.engines.edge.wire import (
     Resend,
     Welcome,
     Wire,
+    size_of,
 )
 
 SCHEMA = pa.schema([("x", pa.int64())])
@@ -79,7 +80,8 @@ def test_nothing_is_sent_before_the_parent_lets_the_node_in() -> None:
     sender.add(report(1))
     assert sender.next() is None
     said = sender.hello("hall", "child", "query", session=8, leaves=("hall",))
-    assert said == Hello("hall", "child", "query", 8, 1, 1, ("hall",), WIRE.preset)
+    largest = size_of(WIRE.encode(numbered(1)))
+    assert said == Hello("hall", "child", "query", 8, 1, 1, ("hall",), WIRE.preset, largest)
     assert sender.next() is None
     assert not sender.welcomed(Welcome(7, 1, "query"))
     assert sender.next() is None

@@ -52,7 +52,7 @@ MESSAGES: list[Message] = [
     Numbered(2**63, Report(AFTER_ALL, {"slices": SLICE})),
     Numbered(3, Report(-1, {"slices": SLICE, "events": pa.table({"ts": [1], "name": ["ä"]})})),
     Numbered(4, Report(0, {}, {"plug-7": 5, "plug 8, in the hall": BEFORE_ALL})),
-    Hello("hall", "merge", "abc", SESSION, 5, 4, ("plug-7", "plug-8"), WIRE.preset),
+    Hello("hall", "merge", "abc", SESSION, 5, 4, ("plug-7", "plug-8"), WIRE.preset, 700),
     Welcome(SESSION, 17, "abc"),
     Refusal(SESSION, "this node answers another query"),
     Introduce(),

@@ -1,13 +1,24 @@
-"""A link between two nodes that can be slow, stuck, cut or damaged: real TCP, in the middle."""
+"""A link that can be slow, stuck, cut, damaged or out of order: real TCP, in the middle."""
 
 from __future__ import annotations
 
 import socket
 from contextlib import suppress
+from dataclasses import dataclass, field
 from threading import Event, Lock, Thread
 from types import TracebackType
 
 _CHUNK = 1 << 14
+
+
+@dataclass(eq=False)
+class Connection:
+    """What passes from one socket to the other, in both directions."""
+
+    below: socket.socket
+    above: socket.socket
+    flows: Event = field(default_factory=Event)
+    overtaken: bool = False
 
 
 class Proxy:
@@ -21,7 +32,7 @@ class Proxy:
         self.delay = 0.0
         """Seconds that every piece is held back."""
         self.accepted = 0
-        self._open: set[socket.socket] = set()
+        self._open: set[Connection] = set()
         self._lock = Lock()
         self._flows = Event()
         self._flows.set()
@@ -40,10 +51,23 @@ class Proxy:
         """Let connections be made, and everything flow."""
         self._up = True
         self._flows.set()
+        with self._lock:
+            for connection in self._open:
+                connection.flows.set()
 
     def stall(self) -> None:
         """Keep connections, but hold everything back until the link heals."""
         self._flows.clear()
+
+    def overtake(self) -> None:
+        """Let nodes connect anew; what they have sent before arrives only when the link heals."""
+        with self._lock:
+            for connection in self._open:
+                connection.overtaken = True
+                connection.flows.clear()
+                with suppress(OSError):
+                    connection.below.shutdown(socket.SHUT_WR)
+        self._flows.set()
 
     def damage(self, pieces: int = 1) -> None:
         """Change a bit in each of the next pieces that go up."""
@@ -90,36 +114,54 @@ class Proxy:
                 below.close()
                 continue
             self.accepted += 1
+            connection = Connection(below, above)
+            connection.flows.set()
             with self._lock:
-                self._open |= {below, above}
-            self._start(self._pass_on, below, above, True)
-            self._start(self._pass_on, above, below, False)
+                self._open.add(connection)
+            self._start(self._pass_up, connection)
+            self._start(self._pass_down, connection)
 
-    def _pass_on(self, source: socket.socket, sink: socket.socket, upwards: bool) -> None:
+    def _pass_up(self, connection: Connection) -> None:
         with suppress(OSError):
-            while piece := source.recv(_CHUNK):
-                self._flows.wait()
-                if self.delay:
-                    self._closed.wait(self.delay)
-                if upwards and self._flips:
+            while piece := connection.below.recv(_CHUNK):
+                self._wait(connection)
+                if self._flips:
                     self._flips -= 1
                     middle = len(piece) // 2
                     piece = piece[:middle] + bytes([piece[middle] ^ 4]) + piece[middle + 1 :]
-                sink.sendall(piece)
-        self._end(source, sink)
+                connection.above.sendall(piece)
+        self._end(connection)
+
+    def _pass_down(self, connection: Connection) -> None:
+        with suppress(OSError):
+            while piece := connection.above.recv(_CHUNK):
+                self._wait(connection)
+                if not connection.overtaken:
+                    connection.below.sendall(piece)
+        self._end(connection)
+
+    def _wait(self, connection: Connection) -> None:
+        """Hold a piece back for as long as the link does that."""
+        self._flows.wait()
+        connection.flows.wait()
+        if self.delay:
+            self._closed.wait(self.delay)
 
     def _break(self) -> None:
         with self._lock:
-            self._end(*self._open, locked=True)
+            broken, self._open = self._open, set()
+        for connection in broken:
+            _close(connection)
 
-    def _end(self, *ends: socket.socket, locked: bool = False) -> None:
-        if not locked:
-            with self._lock:
-                self._end(*ends, locked=True)
-            return
-        for end in ends:
-            if end in self._open:
-                self._open.remove(end)
-                with suppress(OSError):
-                    end.shutdown(socket.SHUT_RDWR)
-                end.close()
+    def _end(self, connection: Connection) -> None:
+        with self._lock:
+            self._open.discard(connection)
+        _close(connection)
+
+
+def _close(connection: Connection) -> None:
+    connection.flows.set()
+    for end in (connection.below, connection.above):
+        with suppress(OSError):
+            end.shutdown(socket.SHUT_RDWR)
+        end.close()

@@ -33,6 +33,7 @@ from paneflow.engines.edge.question import Question
 from paneflow.engines.edge.running.node import run
 from paneflow.engines.edge.running.pace import Pace
 from paneflow.engines.edge.watching.logs import log_to
+from paneflow.engines.edge.wire import headers
 from paneflow.errors import InputError
 from tests.edge.running.zygote import Zygote
 from tests.waiting import wait_until
@@ -71,10 +72,13 @@ class Job:
     pace: Pace
     file_bytes: int | None = None
     """No file may become larger: for the process it is as if the disk were full."""
+    protocol: int = headers.PROTOCOL
+    """The version of the protocol that it speaks."""
 
     def __call__(self) -> int:
         if self.file_bytes is not None:
             resource.setrlimit(resource.RLIMIT_FSIZE, (self.file_bytes, self.file_bytes))
+        headers.PROTOCOL = self.protocol
         log_to(sys.stderr, self.settings["name"], as_json=True)
         question = Question(self.query, self.schema)
         return run(NodeConfig(question=question, columns=self.schema, **self.settings), self.pace)
@@ -94,6 +98,7 @@ class RealTree:
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     settings: dict[str, dict[str, Any]] = field(default_factory=dict)
     file_bytes: dict[str, int] = field(default_factory=dict)
+    protocols: dict[str, int] = field(default_factory=dict)
     pids: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -127,7 +132,8 @@ class RealTree:
     def start(self, *names: str) -> None:
         for name in names or self.names:
             limit = self.file_bytes.get(name)
-            job = Job(self.query, self.schema, self.settings[name], self.pace, limit)
+            protocol = self.protocols.get(name, headers.PROTOCOL)
+            job = Job(self.query, self.schema, self.settings[name], self.pace, limit, protocol)
             self.pids[name] = self.zygote.start(job, self.log_file(name))
 
     def send(self, name: str, number: int) -> None:

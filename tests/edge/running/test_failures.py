@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pytest
 
 from paneflow.engines.edge.question import COMPLETE
+from paneflow.engines.edge.wire import PROTOCOL
 from tests.edge.running.events import check, expected, push, sensors
 from tests.edge.running.real_trees import QUICK, RealTree
 from tests.properties.compare import assert_same_rows
@@ -43,6 +44,7 @@ def test_a_full_disk_stops_one_node_and_loses_nothing(grow: Grow, name: str) -> 
         time.sleep(0.01)
     assert tree.wait(name) == 1
     assert "cannot be written" in why(tree, name)
+    assert all(tree.zygote.exit_code(pid) is None for pid in tree.pids.values())
     push(sources, at, at + 50)
     del tree.file_bytes[name]
     tree.start(name)
@@ -108,6 +110,29 @@ def test_windows_of_a_dead_node_close_and_are_completed_when_it_returns(grow: Gr
     push(sources[:1], 100, 300)
     push(sources, 300, 400)
     right = expected(tree, 400)
+    for sensor in sources:
+        sensor.close()
+    tree.leave()
+    wait_until(lambda: complete(tree).num_rows == right.num_rows)
+    assert_same_rows(tree.query, complete(tree), right)
+
+
+def test_a_node_of_another_version_is_refused_and_counts_once_it_is_replaced(grow: Grow) -> None:
+    tree = grow(patience=1.0)
+    tree.protocols["a"] = PROTOCOL + 1
+    tree.start()
+    sources = sensors(tree)
+    push(sources, 0, 100)
+    wait_until(partial(tree.logged, "m", "a message was refused"))
+    refused = tree.logged("m", "a message was refused")[0]
+    assert f"of version {PROTOCOL + 1} of the protocol" in refused["why"]
+    wait_until(lambda: tree.rows().num_rows)
+    assert not pc.any(tree.rows()[COMPLETE]).as_py()
+    tree.kill("a")
+    del tree.protocols["a"]
+    tree.start("a")
+    push(sources, 100, 200)
+    right = expected(tree, 200)
     for sensor in sources:
         sensor.close()
     tree.leave()

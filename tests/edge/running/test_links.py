@@ -1,4 +1,4 @@
-"""Links that are cut, stalled, delayed or damaged cost time, and never a row."""
+"""Links that are cut, stalled, delayed, damaged or out of order cost time, and never a row."""
 
 from __future__ import annotations
 
@@ -62,6 +62,25 @@ def test_a_link_that_holds_everything_back_delivers_it_later(linked: Linked) -> 
     check(tree, sources, 200)
 
 
+def test_what_a_node_sent_before_it_connected_anew_may_arrive_late(linked: Linked) -> None:
+    tree, proxies = linked
+    sources = sensors(tree)
+    at = 0
+    for child, proxy in proxies.items():
+        push(sources, at, at + 50)
+        let_in = partial(tree.logged, child, "the parent lets this node in")
+        wait_until(let_in)
+        before = len(let_in())
+        proxy.stall()
+        push(sources, at + 50, at + 100)
+        proxy.overtake()
+        wait_until(lambda let_in=let_in, before=before: len(let_in()) > before)
+        push(sources, at + 100, at + 150)
+        proxy.heal()
+        at += 150
+    check(tree, sources, at)
+
+
 def test_a_slow_link_changes_no_row(linked: Linked) -> None:
     tree, proxies = linked
     for proxy in proxies.values():
@@ -74,10 +93,12 @@ def test_a_slow_link_changes_no_row(linked: Linked) -> None:
 def test_damaged_messages_are_refused_and_sent_again(linked: Linked) -> None:
     tree, proxies = linked
     sources = sensors(tree)
-    for start in range(0, 400, 100):
-        push(sources, start, start + 100)
+    at = 0
+    while not tree.logged("m", "a message was refused"):
+        push(sources, at, at + 100)
         proxies["a"].damage()
-    check(tree, sources, 400)
+        at += 100
+    check(tree, sources, at)
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -98,7 +119,7 @@ def check_links(linked: Linked, seed: int, troubles: int) -> None:
     at = 0
     for _ in range(troubles):
         proxy = r.choice(list(proxies.values()))
-        r.choice([proxy.cut, proxy.stall, proxy.damage])()
+        r.choice([proxy.cut, proxy.stall, proxy.damage, proxy.overtake])()
         proxy.delay = r.choice([0.0, 0.0, 0.005])
         push(sources, at, at + 40)
         at += 40

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -25,10 +26,11 @@ from paneflow.engines.edge.network.sockets import AddressError
 from paneflow.engines.edge.nodes.root import in_order
 from paneflow.engines.edge.outputs.slices import read_slices
 from paneflow.engines.edge.question import COMPLETE, Question
+from paneflow.engines.edge.running.loop import Loop
 from paneflow.engines.edge.running.node import Node
 from paneflow.engines.edge.watching.status import ask_status
 from tests.edge.running.events import QUERY, SCHEMA, events
-from tests.edge.running.real_trees import free_port
+from tests.edge.running.real_trees import QUICK, free_port
 from tests.edge.running.threads import HERE, Threads, goes_on, threads
 from tests.properties.compare import assert_same_rows
 from tests.waiting import PATIENCE, wait_until
@@ -128,6 +130,29 @@ def test_a_child_stops_reading_when_its_parent_does_not_answer(tree: Threads) ->
     tree.root(listen=root.address)
     sensor.flush()
     wait_until(lambda: start - 10 in tree.ends())
+
+
+def test_a_node_whose_parent_is_away_rests(tree: Threads, monkeypatch: pytest.MonkeyPatch) -> None:
+    turns: list[float] = []
+    turn = Loop.turn
+
+    def counted(loop: Loop) -> None:
+        turns.append(time.monotonic())
+        turn(loop)
+
+    root = tree.root()
+    monkeypatch.setattr(Loop, "turn", counted)
+    tree.sensor(tree.child("a", root)).push(events(0, 0, 100))
+    wait_until(lambda: 90 in tree.ends())
+    root.stop()
+    root.join()
+
+    def rests() -> bool:
+        turns.clear()
+        time.sleep(2 * QUICK.retry)
+        return len(turns) < 50
+
+    wait_until(rests)
 
 
 def test_a_node_that_sends_too_often_is_slowed_down(tree: Threads) -> None:

@@ -91,6 +91,11 @@ class Receiver:
                 f"{hello.name!r} answers another query than this node, or over events with other "
                 f"columns: start both with the same configuration"
             )
+        if hello.largest > self._wire.limit:
+            return (
+                f"{hello.name!r} has a report of {hello.largest:,} bytes, and its parent takes "
+                f"{self._wire.limit:,}: raise the parent's limit of messages, and start that again"
+            )
         if hello.oldest > self.wanted:
             return (
                 f"{hello.name!r} has its reports from number {hello.oldest} on, but this node "

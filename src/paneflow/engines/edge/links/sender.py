@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from paneflow.engines.edge.records import Report
-from paneflow.engines.edge.wire import Heartbeat, Hello, Numbered, Refusal, Welcome, Wire
+from paneflow.engines.edge.wire import Heartbeat, Hello, Numbered, Refusal, Welcome, Wire, size_of
 
 
 class Kept(NamedTuple):
@@ -66,7 +66,8 @@ class Sender:
         """Begin a session: nothing is sent until the answer to this has come."""
         self._session, self._next = session, None
         preset = self._wire.preset
-        return Hello(name, role, digest, session, self.oldest, self.newest, leaves, preset)
+        largest = max(map(size_of, self._messages.values()), default=0)
+        return Hello(name, role, digest, session, self.oldest, self.newest, leaves, preset, largest)
 
     def welcomed(self, answer: Welcome) -> bool:
         """The parent lets this node in; False if that answers an older hello, or was known."""

@@ -8,6 +8,7 @@ its key. An uplink tells when a connection has been made anew, because the greet
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -49,6 +50,7 @@ class Limits:
     """After that long without an answer to a heartbeat, a connection is broken."""
     reconnect: float = 0.05
     reconnect_most: float = 2.0
+    """The longest pause between two attempts, and the one after a parent has refused a key."""
     linger: float = 0.5
 
 
@@ -149,6 +151,9 @@ class Uplink:
             raise _unusable(address, error) from None
         self.connected = False
         self._complained = False
+        self._reconnect = limits.reconnect_most
+        self._again_at: float | None = None
+        """When to connect anew after a refusal: ZeroMQ itself takes that as final."""
 
     def receive(self) -> Iterator[bytes]:
         """Messages that have arrived."""
@@ -169,6 +174,10 @@ class Uplink:
     def read_events(self) -> bool:
         """Whether there is a connection that was not there before."""
         anew = False
+        if self._again_at is not None and time.monotonic() >= self._again_at:
+            self._again_at = None
+            self.socket.disconnect(self.address)
+            self.socket.connect(self.address)
         for event in _read(self.events):
             kind = event["event"]
             if kind == zmq.EVENT_HANDSHAKE_SUCCEEDED:
@@ -177,9 +186,16 @@ class Uplink:
                 if self.connected:
                     log.info("the connection to the parent is gone", extra=_fields(self.address))
             else:
-                self._complain(kind == zmq.EVENT_HANDSHAKE_FAILED_AUTH)
+                refused = kind == zmq.EVENT_HANDSHAKE_FAILED_AUTH
+                self._complain(refused)
+                if refused:
+                    self._again_at = time.monotonic() + self._reconnect
             self.connected = anew = kind == zmq.EVENT_HANDSHAKE_SUCCEEDED
         return anew
+
+    def pause(self) -> float | None:
+        """Seconds after which `read_events` has something to do although nothing has happened."""
+        return None if self._again_at is None else max(self._again_at - time.monotonic(), 0.0)
 
     def _complain(self, unknown: bool) -> None:
         """Log why there is no connection: once, although it is tried again and again."""

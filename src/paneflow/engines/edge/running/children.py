@@ -24,6 +24,7 @@ from paneflow.engines.edge.wire import (
     Numbered,
     Refusal,
     Resend,
+    TooLarge,
     Wire,
     WireError,
 )
@@ -218,10 +219,16 @@ class ChildLinks:
             peer.asked = number
 
     def _refuse_message(self, connection: bytes, peer: Peer | None, error: WireError) -> None:
-        """Note a message that cannot be read; its number is missed and asked for again."""
+        """Note a message that cannot be read; its number is missed and asked for again.
+
+        One that is too large would only come again: its node is to greet, and is told so.
+        """
         self._metrics.count(refused=1)
         name = peer.receiver.child if peer else "unknown"
         log.warning("a message was refused", extra=_fields(name, why=str(error)))
+        if peer is not None and isinstance(error, TooLarge):
+            del self._connected[connection]
+            self._due.append((connection, Introduce()))
         if self._bad.count(connection):
             log.error("nothing more is read from a connection", extra=_fields(name))
 

@@ -107,8 +107,10 @@ class ParentLink:
         """Tell the parent that nothing more will come."""
         self._put(self._wire.encode(Goodbye()))
 
-    def pause(self, now: float) -> float:
+    def pause(self, now: float) -> float | None:
         """Seconds after which there may be something to say although nothing has arrived."""
+        if not self.line.connected:
+            return self.line.pause()
         due = min(self._beat_at, self._show_at) if self._sender.welcome else self._greet_at
         return max(due - now, 0.0)
 

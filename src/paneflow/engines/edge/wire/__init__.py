@@ -8,8 +8,8 @@ Whatever arrives is taken for damaged or hostile until it has been checked. All 
 with it is a `WireError`.
 """
 
-from paneflow.engines.edge.wire.errors import WireError
-from paneflow.engines.edge.wire.headers import PROTOCOL
+from paneflow.engines.edge.wire.errors import TooLarge, WireError
+from paneflow.engines.edge.wire.headers import PROTOCOL, size_of
 from paneflow.engines.edge.wire.messages import (
     Ack,
     Ask,
@@ -38,7 +38,9 @@ __all__ = [
     "Numbered",
     "Refusal",
     "Resend",
+    "TooLarge",
     "Welcome",
     "Wire",
     "WireError",
+    "size_of",
 ]

@@ -54,6 +54,7 @@ def content_of(message: Message) -> Content:
                 "newest": message.newest,
                 "leaves": list(message.leaves),
                 "preset": base64.b64encode(message.preset).decode(),
+                "largest": message.largest,
             }
             return Content(Kind.HELLO, about=hello)
         case Welcome(session, wanted, digest):
@@ -101,6 +102,7 @@ def _hello(content: Content) -> Hello:
         newest=read_field(about, "newest", int),
         leaves=read_names(about, "leaves"),
         preset=preset,
+        largest=read_field(about, "largest", int),
     )
 
 

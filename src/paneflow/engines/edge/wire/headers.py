@@ -7,7 +7,7 @@ import zlib
 from dataclasses import dataclass
 from enum import IntEnum
 
-from paneflow.engines.edge.wire.errors import WireError
+from paneflow.engines.edge.wire.errors import TooLarge, WireError
 
 PROTOCOL = 1
 """The version of the protocol: neighbours must speak the same."""
@@ -94,7 +94,7 @@ def read_header(data: memoryview, limit: int, seed: int) -> tuple[Header, memory
             f"{PROTOCOL}: run the same release of paneflow on both"
         )
     if max(size, unpacked) > limit:
-        raise WireError(
+        raise TooLarge(
             f"a message of {max(size, unpacked):,} bytes is larger than the {limit:,} bytes that "
             f"this node takes: raise the limit on both ends, or report more often"
         )
@@ -116,6 +116,12 @@ def read_header(data: memoryview, limit: int, seed: int) -> tuple[Header, memory
             f"a message is of kind {both % KINDS}, which this node does not know"
         ) from None
     return Header(kind, packing, unpacked, number, watermark), body
+
+
+def size_of(message: bytes) -> int:
+    """The bytes of a message that limits are about: those of its body, packed or not."""
+    _, _, _, size, unpacked, *_ = LAYOUT.unpack_from(message)
+    return int(max(size, unpacked))
 
 
 def _check(

@@ -42,6 +42,7 @@ class Hello:
     `oldest` if there are none). `session` differs from one attempt to the next, and comes back with
     the answer, so that an answer to an older attempt is not mistaken for one to this. `preset` is
     what its reports are compressed against. `leaves` are the children below it, itself included.
+    `largest` is the size of the largest of its reports, which its parent may have a limit for.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Hello:
     newest: int
     leaves: tuple[str, ...] = ()
     preset: bytes = b""
+    largest: int = 0
 
 
 @dataclass(frozen=True)

@@ -86,7 +86,10 @@ class Line:
                 full = self._send()
                 poller.register(self._uplink.socket, zmq.POLLIN | (zmq.POLLOUT if full else 0))
                 owed = self._uplink.connected and (not self._welcomed or self.outbox.waiting)
-                ready = poller.poll(_GREET_AGAIN if owed else None)
+                pause = self._uplink.pause()
+                ready = poller.poll(
+                    _GREET_AGAIN if owed else None if pause is None else int(pause * 1000) + 1
+                )
                 self._drain()
                 self._look_at_connection()
                 self._hear()
