@@ -19,6 +19,7 @@ ROOMS = {
     "engines/live": "tests/properties tests/multicore tests/spark",
     "engines/multicore": "tests/multicore",
     "engines/spark": "tests/spark",
+    "engines/edge": "tests/edge",
 }
 """The tests of each room, for breaks that their own tests do not notice."""
 
@@ -1047,6 +1048,137 @@ STRATEGIES = _breaks(
     ),
 )
 
+EDGE = _breaks(
+    "engines/edge/",
+    (
+        "nodes: the fastest node below decides",
+        "nodes/below.py",
+        "self.watermark = max(self.watermark, min(waited))",
+        "self.watermark = max(self.watermark, max(waited))",
+        "tests/edge/test_missing_nodes.py",
+    ),
+    (
+        "nodes: a child does not wait for late events",
+        "nodes/sources.py",
+        "self.watermark = max(self.watermark, min(waited) - self._lateness)",
+        "self.watermark = max(self.watermark, min(waited))",
+        "tests/edge/test_sources.py",
+    ),
+    (
+        "parts: slices leave before all events of theirs have come",
+        "parts/slices.py",
+        "starts >= self._edges.by(watermark)",
+        "starts > self._edges.by(watermark)",
+        "tests/edge/test_trees.py",
+    ),
+    (
+        "parts: a session that is open elsewhere is not waited for",
+        "parts/sessions.py",
+        "np.maximum(ticks(openings, START), watermark)",
+        "ticks(openings, START)",
+        "tests/edge/test_trees.py",
+    ),
+    (
+        "parts: the order in a group that a count window begins in is not asked for",
+        "parts/counts/positions.py",
+        "for position in (0, window.size - 1):",
+        "for position in (window.size - 1,):",
+        "tests/edge/test_counted.py -k 'oracles or asked'",
+    ),
+    (
+        "parts: a gap that decides a quantile is taken for known",
+        "parts/quantiles/narrowing.py",
+        "(over > low[window])",
+        "(over > high[window])",
+        "tests/edge/test_quantiles.py",
+    ),
+    (
+        "links: a report is taken although one before it is missing",
+        "links/receiver.py",
+        "        if message.number == self.wanted:\n            self.wanted += 1",
+        "        if message.number >= self.wanted:\n            self.wanted = message.number + 1",
+        "tests/edge/test_links.py",
+    ),
+    (
+        "links: a report is forgotten that the parent does not have",
+        "links/sender.py",
+        "range(self.oldest, min(upto, self.newest) + 1)",
+        "range(self.oldest, min(upto + 1, self.newest) + 1)",
+        "tests/edge/test_links.py",
+    ),
+    (
+        "journal: a snapshot is in place before the segment that follows it",
+        "journal/journal.py",
+        "            self._begin(number)\n            self._folder.put_in_place(path)",
+        "            self._folder.put_in_place(path)\n            self._begin(number)",
+        "tests/edge/test_journal_crashes.py",
+    ),
+    (
+        "journal: a commit does not reach the disk",
+        "journal/journal.py",
+        "        self._sync(handle)\n        self._end += len(data)",
+        "        self._end += len(data)",
+        "tests/edge/test_journal.py tests/edge/test_journal_crashes.py",
+    ),
+    (
+        "wire: a report is read against any preset",
+        "wire/headers.py",
+        "seed if packing == Packing.PRESET else 0",
+        "0",
+        "tests/edge/test_wire_messages.py tests/edge/test_wire_damage.py",
+    ),
+    (
+        "running: what has arrived is acknowledged before it is in the log",
+        "running/children.py",
+        "        for data in received.messages:\n                self._read(received, data, now)\n",
+        "        for data in received.messages:\n                self._read(received, data, now)\n"
+        "        self.answer(now)\n",
+        "tests/edge/running/test_nodes.py",
+    ),
+    (
+        "running: the first part of a large report moves the watermark",
+        "running/splitting.py",
+        "yield Report(before, taken, report.missing)",
+        "yield Report(report.watermark, taken, report.missing)",
+        "src/paneflow/engines/edge/running/splitting.py",
+    ),
+    (
+        "programme: an added query begins with events that were not cut for it",
+        "programme/child.py",
+        "[sources.latest() + 1]",
+        "[sources.latest()]",
+        "tests/edge/programme/test_missing_nodes.py",
+    ),
+    (
+        "inputs: an MQTT message is acknowledged before it is in the log",
+        "inputs/mqtt/ledger.py",
+        "self._pending[0].position <= self._reached():",
+        "self._pending[0].position <= self._reached() + 1:",
+        "src/paneflow/engines/edge/inputs/mqtt/ledger.py",
+    ),
+    (
+        "inputs: a file is read again from its beginning",
+        "inputs/files.py",
+        "pieces(path, format, self._columns, self._place.event)",
+        "pieces(path, format, self._columns, 0)",
+        "tests/edge/inputs/test_files.py",
+    ),
+    (
+        "outputs: readers see steps that are half written",
+        "outputs/numbered_files.py",
+        'draft = self.folder / f"{_DRAFT}-{self._prefix}-{number}"',
+        "draft = self.path(number)",
+        "tests/edge/outputs/test_outputs.py",
+    ),
+    (
+        "network: any known key may use any name",
+        "network/authenticator.py",
+        "return self._known.get(name) == key.encode()",
+        "return key.encode() in self._known.values()",
+        "tests/edge/network/test_sockets.py -k known_key",
+    ),
+)
+
 BREAKS = [
     *WINDOWS,
     *AGGREGATES,
@@ -1059,6 +1191,7 @@ BREAKS = [
     *TABLE,
     *LIVE,
     *SPARK,
+    *EDGE,
     *INTAKE,
     *PUMP,
     *THREADS,

@@ -15,7 +15,7 @@ from tests.edge.programme.trees import ChangingTree
 from tests.edge.test_missing_nodes import BY_SLICES
 from tests.edge.trees import draw_shape
 from tests.multicore.stream_cases import StreamCase, draw_stream
-from tests.properties.cases import AGGREGATES, MERGEABLE, WINDOWS
+from tests.properties.cases import MERGEABLE, WINDOWS, draw_aggregate
 from tests.properties.compare import alike
 
 SCHEMA = pa.schema([("t", pa.int64()), ("v", pa.int64())])
@@ -137,7 +137,7 @@ def check(seed: int) -> int:
             silent ^= {below}
         if r.random() < 0.3 and len(tree.followed) < 3:
             kinds = r.sample(MERGEABLE[:2], r.randint(1, 2))
-            aggregates = {name: AGGREGATES[name](r) for name in r.sample(BY_SLICES, 2)}
+            aggregates = {name: draw_aggregate(r, name) for name in r.sample(BY_SLICES, 2)}
             windows = {kind: WINDOWS[kind](r, stamped) for kind in kinds}
             key = r.choice([case.query.key, ("h",)])
             tree.add(f"q{len(tree.followed)}", pf.Query(windows, aggregates, key, "t"))

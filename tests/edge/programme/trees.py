@@ -23,7 +23,7 @@ from paneflow.engines.edge.records import AFTER_ALL, Pushed, Record
 from paneflow.written import write_query
 from tests.edge.trees import Tree, draw_shape, expected, size_of
 from tests.multicore.stream_cases import StreamCase
-from tests.properties.cases import AGGREGATES, MERGEABLE, WINDOWS
+from tests.properties.cases import AGGREGATES, MERGEABLE, WINDOWS, draw_aggregate
 from tests.properties.compare import assert_same_rows
 
 WORDED = tuple(
@@ -144,7 +144,7 @@ def draw_query(r: random.Random, running: list[pf.Query], stamped: bool) -> pf.Q
     kinds = r.sample(MERGEABLE, r.randint(1, 2))
     names = r.sample(WORDED, r.randint(1, 3))
     windows = {kind: WINDOWS[kind](r, stamped) for kind in kinds}
-    aggregates = {name: AGGREGATES[name](r) for name in names}
+    aggregates = {name: draw_aggregate(r, name) for name in names}
     return pf.Query(windows, aggregates, r.choice([(), ("k",), ("k", "h")]), "t")
 
 
