@@ -18,9 +18,9 @@ import pytest
 
 from paneflow import edge
 from paneflow.errors import InputError
-from tests.edge.running.real_trees import free_port
+from tests.edge.ports import free_port
 from tests.pages import ROOT, blocks
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 pytestmark = pytest.mark.processes
 
@@ -63,11 +63,11 @@ def rows_in(folder: Path) -> list[dict[str, Any]]:
 @contextmanager
 def running(*commands: tuple[Path, list[str]]) -> Iterator[list[subprocess.Popen[bytes]]]:
     """Processes in their folders; what still runs at the end is killed."""
-    started = []
-    for folder, words in commands:
-        with (folder / "err").open("wb") as log:
-            started.append(subprocess.Popen([*COMMAND, *words], cwd=folder, stderr=log))
+    started: list[subprocess.Popen[bytes]] = []
     try:
+        for folder, words in commands:
+            with (folder / "err").open("wb") as log:
+                started.append(subprocess.Popen([*COMMAND, *words], cwd=folder, stderr=log))
         yield started
     finally:
         for process in started:
@@ -78,7 +78,7 @@ def running(*commands: tuple[Path, list[str]]) -> Iterator[list[subprocess.Popen
 def leave(processes: list[subprocess.Popen[bytes]]) -> None:
     for process in processes:
         os.kill(process.pid, signal.SIGUSR1)
-    assert [process.wait() for process in processes] == [0] * len(processes)
+    assert [process.wait(PATIENCE) for process in processes] == [0] * len(processes)
 
 
 def runs(folder: Path) -> bool:

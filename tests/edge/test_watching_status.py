@@ -12,6 +12,7 @@ import zmq
 from paneflow.engines.edge.network.keys import KeysError, make_keys
 from paneflow.engines.edge.watching.picture import TreePicture
 from paneflow.engines.edge.watching.status import StatusError, StatusServer, Watcher, ask_status
+from tests.waiting import PATIENCE
 
 HERE = "tcp://127.0.0.1:*"
 
@@ -33,16 +34,16 @@ def server(picture: TreePicture) -> Iterator[StatusServer]:
 
 
 def test_whoever_asks_gets_the_picture(server: StatusServer, picture: TreePicture) -> None:
-    lines = ask_status(server.address)
+    lines = ask_status(server.address, patience=PATIENCE)
     assert lines == picture.lines(4.0)
     assert [line.node for line in lines] == ["cloud", "lane", "street"]
     assert lines[2].events_per_second == 10
 
 
 def test_every_answer_is_new(server: StatusServer, picture: TreePicture) -> None:
-    assert len(ask_status(server.address)) == 3
+    assert len(ask_status(server.address, patience=PATIENCE)) == 3
     picture.expect("alley", "cloud")
-    assert len(ask_status(server.address)) == 4
+    assert len(ask_status(server.address, patience=PATIENCE)) == 4
 
 
 def test_a_node_that_does_not_answer_is_named() -> None:
@@ -79,7 +80,7 @@ def ask_answering(answer: bytes) -> None:
         thread = Thread(target=reply)
         thread.start()
         try:
-            ask_status(other.getsockopt_string(zmq.LAST_ENDPOINT))
+            ask_status(other.getsockopt_string(zmq.LAST_ENDPOINT), patience=PATIENCE)
         finally:
             thread.join()
 
@@ -111,9 +112,9 @@ def test_with_keys_only_those_who_are_known_are_answered(
     exchange(laptop, cloud, "laptop")
     with StatusServer(HERE, lambda: picture.lines(4.0), "cloud", cloud) as server:
         known = Watcher(laptop, "laptop", "cloud")
-        assert ask_status(server.address, known) == picture.lines(4.0)
+        assert ask_status(server.address, known, PATIENCE) == picture.lines(4.0)
         with pytest.raises(StatusError, match="has not answered"):
             ask_status(server.address, Watcher(stranger, "stranger", "cloud"), patience=0.3)
         with pytest.raises(StatusError, match="has not answered"):
             ask_status(server.address, patience=0.3)
-        assert ask_status(server.address, known) == picture.lines(4.0)
+        assert ask_status(server.address, known, PATIENCE) == picture.lines(4.0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import paho.mqtt.client as mqtt
 from paho.mqtt.enums import CallbackAPIVersion
 
+from tests.edge.ports import free_port, is_used
 from tests.waiting import PATIENCE, wait_until
 
 MOSQUITTO = shutil.which("mosquitto", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
@@ -22,9 +22,7 @@ class Broker:
     """Mosquitto on a port of this machine, which may be stopped and started again."""
 
     def __init__(self, folder: Path, *lines: str, keeps: bool = True, scheme: str = "mqtt") -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port: int = free.getsockname()[1]
+        self.port = free_port()
         self.address = f"{scheme}://127.0.0.1:{self.port}"
         self._settings = folder / "mosquitto.conf"
         # As root, the broker would become a user who may not write into this folder.
@@ -46,9 +44,11 @@ class Broker:
             stderr=subprocess.DEVNULL,
         )
 
+        started = self._process
+
         def listens() -> bool:
-            with socket.socket() as tried:
-                return tried.connect_ex(("127.0.0.1", self.port)) == 0
+            assert started.poll() is None, "mosquitto has ended"
+            return is_used(self.port)
 
         wait_until(listens)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +25,25 @@ pytestmark = [pytest.mark.processes, pytest.mark.skipif(MOSQUITTO is None, reaso
 TOPIC = "home/{plug}/load"
 
 
+StartBroker = Callable[..., Broker]
+
+
 @pytest.fixture
-def broker(tmp_path: Path) -> Iterator[Broker]:
-    broker = Broker(tmp_path)
-    yield broker
-    broker.stop()
+def start_broker(tmp_path: Path) -> Iterator[StartBroker]:
+    """Starts brokers, which are stopped after the test, whatever comes of it."""
+    with ExitStack() as stack:
+
+        def start(*lines: str, **options: Any) -> Broker:
+            broker = Broker(tmp_path, *lines, **options)
+            stack.callback(broker.stop)
+            return broker
+
+        yield start
+
+
+@pytest.fixture
+def broker(start_broker: StartBroker) -> Broker:
+    return start_broker()
 
 
 @pytest.fixture
@@ -180,9 +195,9 @@ def test_a_broker_that_starts_again_neither_loses_nor_repeats(
 
 
 def test_identifiers_of_a_lost_session_acknowledge_nothing_in_the_new_one(
-    tmp_path: Path,
+    start_broker: StartBroker,
 ) -> None:
-    broker = Broker(tmp_path, keeps=False)
+    broker = start_broker(keeps=False)
     sensor, log = Publisher(broker), Log()
 
     def child_again() -> Child:
@@ -206,7 +221,6 @@ def test_identifiers_of_a_lost_session_acknowledge_nothing_in_the_new_one(
     child.run_until(lambda: len(loads(log)) == 4)
     assert loads(log) == [1, 2, 3, 4]
     child.input.close()
-    broker.stop()
 
 
 BAD = {
@@ -311,18 +325,19 @@ def test_a_broker_may_come_later(subscribe: Subscribe, sensor: Publisher, broker
 
 
 def test_a_broker_that_wants_a_login_is_named_in_the_log(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    start_broker: StartBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
-    broker = Broker(tmp_path, "allow_anonymous false")
+    broker = start_broker("allow_anonymous false")
     child = Child(MqttInput("home", broker.address, TOPIC, SCHEMA, "ts", client_id="c"), Log())
     child.run_until(lambda: f"the broker at {broker.address} refused the conn" in caplog.text)
     child.input.close()
-    broker.stop()
 
 
 # paho leaves the socket of a failed handshake to the garbage collector.
 @pytest.mark.filterwarnings("ignore:.*ssl.SSLSocket:pytest.PytestUnraisableExceptionWarning")
-def test_brokers_are_reached_over_tls(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_brokers_are_reached_over_tls(
+    start_broker: StartBroker, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     key, certificate = tmp_path / "key.pem", tmp_path / "cert.pem"
     subprocess.run(
         "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 "
@@ -332,7 +347,7 @@ def test_brokers_are_reached_over_tls(tmp_path: Path, caplog: pytest.LogCaptureF
         capture_output=True,
     )
     tls = (f"certfile {certificate}", f"keyfile {key}")
-    broker = Broker(tmp_path, *tls, scheme="mqtts")
+    broker = start_broker(*tls, scheme="mqtts")
 
     def child(**options: Any) -> Child:
         given = MqttInput("home", broker.address, TOPIC, SCHEMA, "ts", client_id="c", **options)
@@ -345,7 +360,6 @@ def test_brokers_are_reached_over_tls(tmp_path: Path, caplog: pytest.LogCaptureF
     doubting = child()
     doubting.run_until(lambda: "cannot be reached" in caplog.text)
     doubting.input.close()
-    broker.stop()
 
 
 @pytest.mark.parametrize("address", ["tcp://a:1", "127.0.0.1:1883", "mqtt://", "mqtt://a:port"])

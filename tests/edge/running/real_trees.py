@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import resource
 import signal
-import socket
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -35,6 +33,7 @@ from paneflow.engines.edge.running.pace import Pace
 from paneflow.engines.edge.watching.logs import log_to
 from paneflow.engines.edge.wire import headers
 from paneflow.errors import InputError
+from tests.edge.ports import free_port
 from tests.edge.running.zygote import Zygote
 from tests.waiting import wait_until
 
@@ -42,24 +41,6 @@ QUICK = Pace(linger=0.002, progress=0.2, heartbeat=0.2, show=0.3, retry=0.5, sna
 """Everything sooner than usual, so that tests see it happen often."""
 RUNS = "the node runs"
 Shape = Mapping[str, list[str]]
-
-
-GIVEN: set[int] = set()
-"""Ports that nodes were given, whether or not they listen there already."""
-
-
-def free_port() -> int:
-    """A port that nobody uses, outside of the range from which systems choose ports themselves."""
-    port = random.randint(20_000, 32_000)
-    while port in GIVEN or is_used(port):
-        port = random.randint(20_000, 32_000)
-    GIVEN.add(port)
-    return port
-
-
-def is_used(port: int) -> bool:
-    with socket.socket() as tried:
-        return tried.connect_ex(("127.0.0.1", port)) == 0
 
 
 @dataclass(frozen=True)
@@ -100,6 +81,9 @@ class RealTree:
     file_bytes: dict[str, int] = field(default_factory=dict)
     protocols: dict[str, int] = field(default_factory=dict)
     pids: dict[str, int] = field(default_factory=dict)
+    """The processes of nodes that have not been seen to end."""
+    started: list[int] = field(default_factory=list)
+    """All processes, also those whose nodes have been started again beside them."""
 
     def __post_init__(self) -> None:
         self.question = Question(self.query, self.schema)
@@ -135,6 +119,7 @@ class RealTree:
             protocol = self.protocols.get(name, headers.PROTOCOL)
             job = Job(self.query, self.schema, self.settings[name], self.pace, limit, protocol)
             self.pids[name] = self.zygote.start(job, self.log_file(name))
+            self.started.append(self.pids[name])
 
     def send(self, name: str, number: int) -> None:
         os.kill(self.pids[name], number)
@@ -194,8 +179,10 @@ class RealTree:
 
     def close(self) -> None:
         """Kill what still runs."""
-        for name in list(self.pids):
-            self.kill(name)
+        for pid in self.started:
+            if self.zygote.exit_code(pid) is None:
+                os.kill(pid, signal.SIGKILL)
+                wait_until(lambda pid=pid: self.zygote.exit_code(pid) is not None)  # type: ignore[misc]
 
     def log_file(self, name: str) -> Path:
         return self.folder / f"{name}.log"

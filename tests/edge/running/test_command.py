@@ -14,9 +14,9 @@ import pytest
 
 from paneflow.engines.edge.inputs.sensor import Sensor
 from paneflow.engines.edge.outputs.parquet import read_rows
+from tests.edge.ports import free_port
 from tests.edge.running.events import events
-from tests.edge.running.real_trees import free_port
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 pytestmark = pytest.mark.processes
 
@@ -74,7 +74,7 @@ def test_a_tree_in_a_file_runs_until_it_is_told_to_stop(
     for name, stops in (("kitchen", signal.SIGUSR1), ("root", signal.SIGTERM)):
         process = nodes[name]
         process.send_signal(stops)
-        _, errors = process.communicate()
+        _, errors = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0, errors
         said = [json.loads(line) for line in errors.splitlines()]
         assert {line["node"] for line in said} == {name}

@@ -28,9 +28,11 @@ from paneflow.engines.edge.outputs.slices import read_slices
 from paneflow.engines.edge.question import COMPLETE, Question
 from paneflow.engines.edge.running.loop import Loop
 from paneflow.engines.edge.running.node import Node
+from paneflow.engines.edge.watching.picture import NodeLine
 from paneflow.engines.edge.watching.status import ask_status
+from tests.edge.ports import free_port
 from tests.edge.running.events import QUERY, SCHEMA, events
-from tests.edge.running.real_trees import QUICK, free_port
+from tests.edge.running.real_trees import QUICK
 from tests.edge.running.threads import HERE, Threads, goes_on, threads
 from tests.properties.compare import assert_same_rows
 from tests.waiting import PATIENCE, wait_until
@@ -159,11 +161,17 @@ def test_a_node_that_sends_too_often_is_slowed_down(tree: Threads) -> None:
     root = tree.root(limits=LimitsConfig(messages_per_second=8.0))
     child = tree.child("a", root)
     sensor = tree.sensor(child)
-    for start in range(0, 400, 10):
-        sensor.push(events(0, start, start + 10))
+    at = 0
+
+    def falls_behind() -> bool:
+        nonlocal at
+        sensor.push(events(0, at, at + 10))
         sensor.flush()
-    wait_until(lambda: 390 in tree.ends())
-    assert child.metrics().queued_messages > 0
+        at += 10
+        return child.metrics().queued_messages >= 10
+
+    wait_until(falls_behind)
+    wait_until(lambda: at - 10 in tree.ends())
     wait_until(lambda: child.metrics().queued_messages == 0)
 
 
@@ -173,8 +181,13 @@ def test_the_whole_tree_can_be_looked_at(tree: Threads) -> None:
     assert root.address is not None
     middle = tree.node("m", "merge", parent=Parent(root.address), listen=HERE)
     tree.child("a", middle)
-    wait_until(lambda: len(ask_status(f"tcp://127.0.0.1:{port}")) == 3)
-    lines = ask_status(f"tcp://127.0.0.1:{port}")
+    lines: list[NodeLine] = []
+
+    def all_are_there() -> bool:
+        lines[:] = ask_status(f"tcp://127.0.0.1:{port}", patience=PATIENCE)
+        return len(lines) == 3
+
+    wait_until(all_are_there)
     assert [(line.node, line.role, line.depth) for line in lines] == [
         ("root", "root", 0),
         ("m", "merge", 1),

@@ -14,8 +14,8 @@ from paneflow.engines.edge.network.keys import read_keys, read_public
 from paneflow.engines.edge.nodes.root import in_order
 from paneflow.engines.edge.question import COMPLETE, Question
 from paneflow.engines.edge.running.node import Node
+from tests.edge.ports import free_port
 from tests.edge.running.events import QUERY, SCHEMA, events
-from tests.edge.running.real_trees import free_port
 from tests.edge.running.test_secured import keep_keys
 from tests.edge.running.threads import Threads
 from tests.properties.compare import assert_same_rows

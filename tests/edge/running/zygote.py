@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import os
 import pickle
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -64,7 +65,10 @@ def _serve(questions: BinaryIO, answers: BinaryIO) -> None:
     while True:
         try:
             question = pickle.load(questions)
-        except EOFError:
+        except EOFError:  # the tests have ended, or were killed
+            for pid, code in codes.items():
+                if code is None:
+                    os.kill(pid, signal.SIGKILL)
             return
         match question:
             case ("start", job, log):
