@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from paneflow.aggregates.operator import Array
 from paneflow.slicing.keys import encode_keys
-from paneflow.slicing.ordering import places_by_code, scatter, stable_places
+from paneflow.slicing.ordering import WORTH_A_THREAD, places_by_code, scatter, stable_places
 from paneflow.slicing.times import read_times
 
 
@@ -107,6 +107,9 @@ class Presence:
 
 def read_events(table: pa.Table, key: tuple[str, ...], time: str) -> Events:
     """The events of a table in total order."""
+    if table.num_rows < WORTH_A_THREAD:
+        t, in_time = read_times(table, time)
+        return order_events(*encode_keys(table, key), t, t, in_time)
     with ThreadPoolExecutor(1) as pool:
         encoded = pool.submit(encode_keys, table, key)
         t, in_time = read_times(table, time)

@@ -16,7 +16,7 @@ from paneflow.aggregates.operator import Array, Operator, Partials
 from paneflow.aggregates.values import kind_of
 from paneflow.engines.table.cutting import written
 from paneflow.engines.table.from_slices import SliceStore, read_slices
-from paneflow.engines.table.store import Positions, Runs
+from paneflow.engines.table.store import Held, Positions
 from paneflow.merging import MERGERS
 from paneflow.planning.merge_choice import choose_merges
 from paneflow.slicing.columns import Column
@@ -78,8 +78,8 @@ class _Merged:
         (name,) = choose_merges(np.array([len(lo)]), np.array([n / max(len(lo), 1)]), n)
         return MERGERS[name](operator, partials).merge(lo, hi), at
 
-    def runs(self, column: str) -> Runs:
-        return self._store.runs(column)
+    def values(self, column: str) -> Held:
+        return self._store.values(column)
 
     def sequences(self, columns: tuple[str, ...]) -> tuple[list[pa.Array], Positions]:
         return self._store.sequences(columns)

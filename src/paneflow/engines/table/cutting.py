@@ -15,7 +15,8 @@ import pyarrow as pa
 from paneflow.aggregates.aggregate import Kinds
 from paneflow.aggregates.operator import TIME, Array, Operator, Partials
 from paneflow.engines.table.from_events import EventStore
-from paneflow.engines.table.store import Positions, Runs
+from paneflow.engines.table.sorted_runs import sorted_runs
+from paneflow.engines.table.store import Held, Positions
 from paneflow.slicing.arranged import Arranged
 from paneflow.slicing.bounds import find_ranges
 from paneflow.slicing.columns import Column, read_column
@@ -30,7 +31,6 @@ from paneflow.slicing.layout import (
     slicings,
     stored_operators,
 )
-from paneflow.slicing.ordering import stable_order
 from paneflow.slicing.slices import LAST, ROWS, SLICING, START, Slices
 from paneflow.slicing.times import TimeType, time_type
 from paneflow.windows import Session, Sliding, Window
@@ -102,6 +102,9 @@ def _starts(t: Array, progressions: set[tuple[int, int]]) -> Array:
         before = np.cumsum(counts) - counts
         number = np.arange(int(counts.sum())) - np.repeat(before, counts)
         edges = np.unique(np.repeat(first, counts) + number * np.repeat(steps, counts))
+        at_low, at_high = np.searchsorted(edges, (low, high), side="right")
+        if at_low == at_high:
+            return np.full(len(t), edges[at_low - 1])
         found: Array = edges[np.searchsorted(edges, t, side="right") - 1]
         return found
     starts = np.full(len(t), np.iinfo(np.int64).min)
@@ -123,7 +126,7 @@ class Sliced(Protocol):
         """The partial of each slice."""
         ...
 
-    def runs(self, column: str) -> Runs:
+    def values(self, column: str) -> Held:
         """Values and how often each occurs, in ranges for the store's rows."""
         ...
 
@@ -160,7 +163,7 @@ def written(
     for name in query.key:
         columns[f"key:{name}"] = keys.column(name).combine_chunks().take(pa.array(key))
     columns[START] = moment.restore(starts)
-    lasts = np.maximum.reduceat(store.part.last, begins) if len(begins) else starts
+    lasts = _lasts(store.part, begins, ends)
     columns[LAST] = moment.restore(lasts)
     columns[ROWS] = pa.array(store.counts((), begins, ends))
     for counted, name in counted_columns(query).items():
@@ -169,10 +172,19 @@ def written(
         check_storable(operator)
         columns |= dict(_partials(operator, prefix, store, begins, ends, moment))
     for column, name in runs_columns(query).items():
-        columns[name] = _runs(store, column, begins, ends)
+        columns[name] = _runs(store, column, begins)
     for sequence, name in sequence_columns(query).items():
         columns[name] = _sequences(store, sequence, begins, ends, moment)
     return pa.table(columns)
+
+
+def _lasts(part: Part, begins: Array, ends: Array) -> Array:
+    """The latest time in each slice."""
+    if part.events.last is part.events.t or len(begins) == 0:
+        latest: Array = part.t[ends - 1]  # events of a key are in order of time
+    else:
+        latest = np.maximum.reduceat(part.last, begins)
+    return latest
 
 
 def _partials(
@@ -196,23 +208,13 @@ def _partials(
             yield name, pa.array(values)
 
 
-def _runs(store: Sliced, column: str, begins: Array, ends: Array) -> pa.Array:
+def _runs(store: Sliced, column: str, begins: Array) -> pa.Array:
     """Each slice's values in order, with how often they occur."""
-    runs = store.runs(column)
-    lo, hi = runs.at(begins), runs.at(ends)
-    slice_of = np.repeat(np.arange(len(lo)), hi - lo)
-    ranks, counted = runs.ranks, runs.counts
-    order = stable_order([slice_of, ranks], len(ranks))
-    if order is not None:
-        slice_of, ranks, counted = slice_of[order], ranks[order], counted[order]
-    fresh = np.ones(len(ranks), np.bool_)
-    fresh[1:] = (slice_of[1:] != slice_of[:-1]) | (ranks[1:] != ranks[:-1])
-    heads = np.flatnonzero(fresh)
-    counts = np.add.reduceat(counted, heads) if len(heads) else counted[:0]
-    offsets = np.searchsorted(slice_of[heads], np.arange(len(lo) + 1)).astype(np.int32)
-    values = runs.column.decode(runs.values[ranks[heads]])
-    pairs = pa.StructArray.from_arrays([values, pa.array(counts)], names=["value", "count"])
-    return pa.ListArray.from_arrays(pa.array(offsets), pairs)
+    held = store.values(column)
+    runs = sorted_runs(held, held.at(np.append(begins, len(store.part.t))))
+    values = held.column.decode(runs.values)
+    pairs = pa.StructArray.from_arrays([values, pa.array(runs.counts)], names=["value", "count"])
+    return pa.ListArray.from_arrays(pa.array(runs.offsets.astype(np.int32)), pairs)
 
 
 def _sequences(

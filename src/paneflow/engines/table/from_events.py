@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from paneflow.aggregates.lowering import column_set
 from paneflow.aggregates.operator import TIME, Array, Operator, Partials
-from paneflow.engines.table.store import Positions, Runs
+from paneflow.engines.table.store import Held, Positions, Runs
 from paneflow.slicing.arranged import Arranged
 from paneflow.slicing.bounds import find_ranges
 from paneflow.slicing.bounds.ranges import Found
@@ -56,6 +56,12 @@ class EventStore:
         ones = np.broadcast_to(np.int64(1), len(ranks))
         read = self._arranged.columns[column]
         return Runs(ranks, ones, read.ranked[1], read, presence.position)
+
+    def values(self, column: str) -> Held:
+        """The values of a column, before they have ranks."""
+        presence = self._presence((column,))
+        values = presence.keep(self._input(column, "value"))
+        return Held(values, None, self._arranged.columns[column], presence.position)
 
     def sequences(self, columns: tuple[str, ...]) -> tuple[list[pa.Array], Positions]:
         presence = self._presence(columns)

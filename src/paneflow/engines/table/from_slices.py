@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from paneflow.aggregates.lowering import column_set
 from paneflow.aggregates.operator import TIME, Array, Operator, Partials
 from paneflow.aggregates.values import kind_of
-from paneflow.engines.table.store import Positions, Runs
+from paneflow.engines.table.store import Held, Positions, Runs
 from paneflow.slicing.arranged import Arranged
 from paneflow.slicing.bounds import find_ranges
 from paneflow.slicing.bounds.ranges import Ends, Found, Ranges
@@ -26,7 +26,7 @@ from paneflow.slicing.layout import (
     slicings,
     stored_operators,
 )
-from paneflow.slicing.ordering import stable_order
+from paneflow.slicing.ordering import is_sorted, stable_order
 from paneflow.slicing.slices import LAST, ROWS, SLICING, START, TIME_SLICES, Slices
 from paneflow.slicing.times import EARLIEST_EDGE, read_times
 from paneflow.windows import Window
@@ -75,7 +75,11 @@ class SliceStore:
         self.slicing = slicing
         self._ends_in = ends_in
         self._rows = rows
-        self._table = table.take(pa.array(rows))
+        # Slices of one part are in order already, and may hold many values.
+        in_order = len(rows) == table.num_rows and is_sorted(rows)
+        known = (SLICING, START, LAST)
+        read = table.select([name for name in table.column_names if name not in known])
+        self._table = read if in_order else read.take(pa.array(rows))
         self._operators = stored_operators(query, kinds)
         self._interleaved = slicing != TIME_SLICES
         self._counted = counted_columns(query)
@@ -141,13 +145,18 @@ class SliceStore:
         return tuple(parts), _unchanged
 
     def runs(self, column: str) -> Runs:
+        held = self.values(column)
+        assert held.counts is not None, "slices hold counts"
+        ranks, distinct = held.column.ranked
+        return Runs(ranks, held.counts, distinct, held.column, held.at)
+
+    def values(self, column: str) -> Held:
+        """The values of a column, before they have ranks."""
         lists = self._table.column(self._runs[column]).combine_chunks()
         pairs = lists.flatten()
-        values = pa.table({column: pairs.field("value")})
-        held = read_column(values, column)
-        ranks, distinct = held.ranked
+        held = read_column(pa.table({column: pairs.field("value")}), column)
         counts = pairs.field("count").to_numpy()
-        return Runs(ranks, counts, distinct, held, _list_positions(lists))
+        return Held(held.values, counts, held, _list_positions(lists))
 
     def sequences(self, columns: tuple[str, ...]) -> tuple[list[pa.Array], Positions]:
         lists = self._table.column(self._sequences[columns]).combine_chunks()

@@ -33,6 +33,16 @@ class Runs:
     at: Positions
 
 
+@dataclass(frozen=True, eq=False)
+class Held:
+    """Values of a column as it holds them, and how often each occurs (None: once)."""
+
+    values: Array
+    counts: Array | None
+    column: Column
+    at: Positions
+
+
 class Store(Protocol):
     """Rows in total order, and what is kept of them."""
 

@@ -39,12 +39,11 @@ class Waiting:
         table = self.all()
         if chosen.all():
             return self.schema.empty_table()
-        gone = table
-        if chosen.any():
-            gone = table.filter(pa.array(~chosen))
-            self._tables = [table.filter(pa.array(chosen)).combine_chunks()]
-        else:
+        if not chosen.any():
             self._tables = []
+            return by_node(table)
+        kept, gone = split(table, chosen)
+        self._tables = [kept]
         return by_node(gone)
 
     def replace(self, table: pa.Table) -> None:
@@ -54,6 +53,26 @@ class Waiting:
     def clear(self) -> None:
         """Hold nothing more."""
         self._tables = []
+
+
+def split(table: pa.Table, chosen: Array) -> tuple[pa.Table, pa.Table]:
+    """The chosen rows of a table, and the others.
+
+    Rows that came together mostly go together, and are not copied if they do.
+    """
+    kept, gone = [], []
+    at = 0
+    for batch in table.to_batches():
+        mine = chosen[at : at + batch.num_rows]
+        at += batch.num_rows
+        if mine.all():
+            kept.append(batch)
+        elif mine.any():
+            kept.append(batch.filter(pa.array(mine)))
+            gone.append(batch.filter(pa.array(~mine)))
+        else:
+            gone.append(batch)
+    return pa.Table.from_batches(kept, table.schema), pa.Table.from_batches(gone, table.schema)
 
 
 def by_node(table: pa.Table) -> pa.Table:

@@ -1,8 +1,9 @@
 """What has arrived in one turn, as few records: cutting ten events costs as much as a thousand.
 
-Small batches are cut together, whichever sources they come from. The record of the first source
-holds the slices of all, and those of the others only tell how far these have come: all are in the
-log or none, since a turn is committed as a whole.
+Small batches are cut together, whichever sources they come from, and so are those with many slices
+for their events, such as events of many keys: each slice has to be logged and merged. The record of
+the first source holds the slices of all, and those of the others only tell how far these have come:
+all are in the log or none, since a turn is committed as a whole.
 """
 
 from __future__ import annotations
@@ -23,6 +24,11 @@ log = logging.getLogger(__name__)
 
 SMALL = 20_000
 """A batch of more events is cut by itself: joining it to others would cost more than it saves."""
+PER_SLICE = 50
+"""Unless it has fewer events than that for each slice: to log a slice and to merge it with others
+takes as long as to cut about so many events."""
+MOST = 400_000
+"""Events that are cut together: with more, a cut takes more memory and is no quicker."""
 
 
 class Cutter:
@@ -40,17 +46,24 @@ class Cutter:
         self._time = time
         self.refused = 0
         """Batches that cannot be cut, such as those with times that are too far from zero."""
+        self._slices = 0
+        """How many slices the last cut has given; 0 if it has given the events themselves."""
 
     def records(self, arrived: Iterable[Arrived]) -> Iterator[Cut | Ended]:
         """The records, in order."""
         small: list[Arrived] = []
+        held = 0
         for part in arrived:
-            if part.events is None or part.events.num_rows > SMALL:
+            events = 0 if part.events is None else part.events.num_rows
+            alone = part.events is None or events > max(SMALL, PER_SLICE * self._slices)
+            if alone or held + events > MOST:
                 yield from self._together(small)
+                small, held = [], 0
+            if alone:
                 yield from self._together([part])
-                small = []
             else:
                 small.append(part)
+                held += events
             if part.ended:
                 yield Ended(part.source)
         yield from self._together(small)
@@ -64,6 +77,8 @@ class Cutter:
         except InputError as error:
             yield from self._one_by_one(parts, error)
             return
+        rows = [table.num_rows for table in cut.tables.values()]
+        self._slices = max((n for n in rows if n < cut.events), default=0)
         sources: dict[str, list[Arrived]] = {}
         for part in parts:
             sources.setdefault(part.source, []).append(part)

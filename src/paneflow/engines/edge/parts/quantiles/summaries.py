@@ -15,7 +15,7 @@ from paneflow.engines.edge.parts.contract import Tables
 from paneflow.engines.edge.parts.edges import Edges
 from paneflow.engines.edge.parts.quantiles.runs import Runs, read_runs, spread, thinned
 from paneflow.engines.edge.parts.slices import ticks
-from paneflow.engines.edge.parts.waiting import FROM, Waiting
+from paneflow.engines.edge.parts.waiting import FROM, Waiting, split
 from paneflow.engines.edge.records import BEFORE_ALL
 from paneflow.engines.edge.summarised import DETAILED, NUMBER, POSITION, SUMMARIES, Summarised
 from paneflow.engines.live.closed import last_ends
@@ -107,9 +107,7 @@ class Summaries:
             kind = asked.detailed.field(name).type
             slices = slices.set_column(place, name, points.as_lists(kind))
             slices = slices.append_column(asked.gaps[column], points.gap_lists())
-        self._kept = pa.concat_tables(
-            [self._kept, self._still_needed(detail.filter(pa.array(gapped)))]
-        )
+        self._kept = pa.concat_tables([self._kept, self._still_needed(split(detail, gapped)[0])])
         mine = pa.repeat(pa.scalar(self._name), slices.num_rows)
         named = slices.append_column(CHILD, mine).append_column(NUMBER, numbers)
         return named.cast(asked.summaries)
@@ -117,7 +115,7 @@ class Summaries:
     def _still_needed(self, kept: pa.Table) -> pa.Table:
         """Slices some of whose windows have no rows yet."""
         ends = last_ends(self._summarised.windows, ticks(kept, START))
-        return kept.filter(pa.array(ends > self._done))
+        return split(kept, ends > self._done)[0]
 
     def _answers(self) -> dict[str, pa.Table]:
         """The values in the gaps that were asked for."""
