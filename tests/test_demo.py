@@ -70,6 +70,7 @@ def test_the_feed_sends_every_reading_once(sent: Readings, tmp_path: Path) -> No
     assert feed.sent == sent.table.num_rows
 
 
+@pytest.mark.long
 def test_the_stream_gives_the_rows_of_the_table_engine(outcome: Outcome, sent: Readings) -> None:
     assert outcome.readings == sent.table.num_rows
     assert 0 < outcome.late <= sent.held_up.sum()
@@ -78,6 +79,7 @@ def test_the_stream_gives_the_rows_of_the_table_engine(outcome: Outcome, sent: R
     assert set(packets["readings"].to_pylist()) == {500}
 
 
+@pytest.mark.long
 def test_a_wrong_row_is_noticed(outcome: Outcome, sent: Readings) -> None:
     rows = outcome.rows
     place = rows.schema.get_field_index("peak")
@@ -88,6 +90,7 @@ def test_a_wrong_row_is_noticed(outcome: Outcome, sent: Readings) -> None:
         compare_with_table(rows.slice(0, rows.num_rows // 2), sent)
 
 
+@pytest.mark.long
 def test_it_ends_with_a_summary_and_a_picture(
     spark: Any, outcome: Outcome, sent: Readings, folder: Path
 ) -> None:
@@ -99,6 +102,7 @@ def test_it_ends_with_a_summary_and_a_picture(
     assert pq.read_table(folder / "rows").num_rows == outcome.rows.num_rows
 
 
+@pytest.mark.long
 def test_only_its_own_earlier_results_are_removed(outcome: Outcome, folder: Path) -> None:
     assert not (folder / "rows" / "earlier.parquet").exists()
     assert not (folder / "checkpoint").exists()
@@ -112,6 +116,7 @@ def seen(outcome: Outcome) -> Seen:
     return made
 
 
+@pytest.mark.long
 def test_the_terminal_shows_the_hottest_plugs(seen: Seen, sent: Readings, tmp_path: Path) -> None:
     console = Console(file=io.StringIO(), force_terminal=True, width=120)
     with live_table(console) as show:
@@ -122,6 +127,7 @@ def test_the_terminal_shows_the_hottest_plugs(seen: Seen, sent: Readings, tmp_pa
     assert "readings sent" in shown
 
 
+@pytest.mark.long
 def test_without_a_terminal_it_shows_lines(
     seen: Seen, sent: Readings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

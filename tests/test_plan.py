@@ -128,7 +128,11 @@ BROKEN = {"subtract": ("max", "last", "mean"), "slick_deque": ("mean",)}
 """What an algorithm refuses, for want of the law it rests on."""
 
 
-@pytest.mark.parametrize("merge", AVAILABLE)
+@pytest.mark.parametrize(
+    "merge",
+    # Its kernels take seconds to compile, one for each of the aggregates.
+    [pytest.param(m, marks=pytest.mark.long) if m == "fiba" else m for m in AVAILABLE],
+)
 @pytest.mark.parametrize("window", sorted(WINDOWS))
 def test_a_forced_merge_gives_the_same_rows(window: str, merge: str) -> None:
     """Or is refused, if the aggregate breaks a law it rests on."""

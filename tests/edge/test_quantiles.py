@@ -22,6 +22,7 @@ from tests.edge.trees import Shape, Tree, expected, left_in_order, rows_of, run
 from tests.multicore.stream_cases import StreamCase, as_stream
 from tests.properties.cases import Case, draw_table, perhaps
 from tests.properties.compare import assert_same_rows
+from tests.seeds import some_first
 
 ODD = [math.nan, math.inf, -math.inf, 0.0, -0.0]
 COLUMNS = {
@@ -98,10 +99,10 @@ def check(seed: int) -> int:
     return tree.asks
 
 
-@pytest.mark.parametrize("seeds", range(8))
+@pytest.mark.parametrize("seeds", some_first(20, 40))
 @pytest.mark.usefixtures("small_slices")
-def test_random_trees_give_the_oracles_quantiles(seeds: int) -> None:
-    assert sum(check(seed) for seed in range(5 * seeds, 5 * seeds + 5)) > 0
+def test_random_trees_give_the_oracles_quantiles(seeds: range) -> None:
+    assert sum(check(seed) for seed in seeds) > 0
 
 
 @pytest.mark.exhaustive

@@ -25,6 +25,8 @@ SELECTING = {"most": A.max("x"), "least": A.min("v")}
 COUNTED = EXACT | {"exact": A.count("x")}
 ANY = COUNTED | SELECTING | {"first": A.first("v"), "mean": A.mean("x")}
 MORE = dict.fromkeys(AVAILABLE, ANY) | {"subtract": COUNTED, "slick_deque": COUNTED | SELECTING}
+QUICK = ("subtract", "two_stacks", "daba", "slick_deque")
+"""One of each kind, of which the kernels do not take long to compile."""
 QUERY = pf.Query(W.sliding(10, 2), {"sum": A.sum("v"), "peak": A.max("v")}, time="t")
 
 
@@ -60,7 +62,9 @@ def check(seed: int, merge: str, strategy: str, aggregates: dict[str, A.Aggregat
 
 
 @pytest.mark.parametrize("strategy", ["single", "slices", "active"])
-@pytest.mark.parametrize("merge", AVAILABLE)
+@pytest.mark.parametrize(
+    "merge", [m if m in QUICK else pytest.param(m, marks=pytest.mark.long) for m in AVAILABLE]
+)
 def test_every_algorithm_gives_the_same_rows(merge: str, strategy: str) -> None:
     for seed in range(5):
         check(seed, merge, strategy, FEW[merge])

@@ -75,7 +75,7 @@ def compare(strategy: str, seeds: Iterable[int], enough: int) -> None:
 
 @pytest.mark.parametrize("strategy", ["auto", *BY_NAME])
 def test_every_aggregate_that_a_strategy_serves(strategy: str) -> None:
-    compare(strategy, SHARED, 1)
+    compare(strategy, SHARED[:1], 1)
 
 
 @pytest.mark.long

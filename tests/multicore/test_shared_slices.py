@@ -122,7 +122,9 @@ def test_a_long_push_is_taken_in_several_steps(monkeypatch: pytest.MonkeyPatch) 
     assert_same_rows(query, rows, query.over(table, engine="oracle"))
 
 
-@pytest.mark.parametrize("window", WINDOWS, ids=str)
+@pytest.mark.parametrize(
+    "window", [pytest.param(WINDOWS[0], marks=pytest.mark.long), *WINDOWS[1:]], ids=str
+)
 def test_stragglers_of_some_keys_leave_the_sums_of_others_as_they_are(window: W.Window) -> None:
     """Windows that stragglers fall into are built again, in all shards or in none."""
     query = pf.Query(window, FLOATS, key="k", time="t")

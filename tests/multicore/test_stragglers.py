@@ -38,6 +38,7 @@ from tests.multicore.straggler_model import (
 )
 from tests.multicore.support import ONE_WORKER, UNORDERED, asked_of, random_helping
 from tests.properties.compare import assert_same_rows
+from tests.seeds import some_first
 
 MANY = int(os.environ.get("PANEFLOW_RANDOM_STRAGGLERS", "4000"))
 STRATEGIES = ["auto", *BY_NAME]
@@ -114,15 +115,17 @@ def draw_and_check(seed: object, strategy: str, idle: int = 0) -> None:
         raise AssertionError(said) from error
 
 
+@pytest.mark.parametrize("seeds", some_first(10, 30))
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_stragglers_join_what_is_open_and_nothing_else(strategy: str) -> None:
-    for seed in range(30):
+def test_stragglers_join_what_is_open_and_nothing_else(strategy: str, seeds: range) -> None:
+    for seed in seeds:
         draw_and_check(seed, strategy)
 
 
+@pytest.mark.parametrize("seeds", some_first(4, 12))
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_silent_sources_hold_nothing_back(strategy: str) -> None:
-    for seed in range(8):
+def test_silent_sources_hold_nothing_back(strategy: str, seeds: range) -> None:
+    for seed in seeds:
         draw_and_check(f"silent {seed}", strategy, idle=4)
 
 

@@ -28,6 +28,7 @@ from tests.multicore.support import (
 )
 from tests.properties.cases import Case, affine, draw_case
 from tests.properties.compare import assert_same_rows
+from tests.seeds import some_first
 
 EXHAUSTIVE = int(os.environ.get("PANEFLOW_RANDOM_TOPOLOGIES", "2000"))
 
@@ -66,9 +67,10 @@ def check(r: random.Random, name: str, aggregates: tuple[str, ...]) -> None:
     assert_same_rows(case.query, rows, expected(case.query, case.table))
 
 
+@pytest.mark.parametrize("seeds", some_first(8, 25))
 @pytest.mark.parametrize("name", BY_NAME)
-def test_any_query_over_any_stream(name: str) -> None:
-    for seed in range(25):
+def test_any_query_over_any_stream(name: str, seeds: range) -> None:
+    for seed in seeds:
         check(random.Random(f"any {seed}"), name, SERVED[name][1])
 
 

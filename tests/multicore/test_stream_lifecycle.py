@@ -137,7 +137,7 @@ def test_a_failing_function_shows_its_traceback_and_keeps_final_rows(
     with query.open(workers=workers, strategy=strategy) as stream:
         stream.push(events(0, 300))
         while not rows or rows[-1] < 290:
-            rows += [end for t in stream.results(1) for end in t["end"].to_pylist()]
+            rows += [end for t in stream.results(0.01) for end in t["end"].to_pylist()]
         with pytest.raises(pf.PaneflowError) as caught:
             for start in range(300, 2000, 10):
                 stream.push(events(start, start + 10))

@@ -104,7 +104,7 @@ def test_events_of_closed_windows_are_given_up_before_the_next_push(window: W.Wi
         assert kept() > 1_600_000
         rows = 0
         while rows < 999:
-            rows += sum(table.num_rows for table in stream.results(1))
+            rows += sum(table.num_rows for table in stream.results(0.01))
         wait_until(lambda: kept() <= 800_000)
 
 

@@ -66,7 +66,9 @@ def setting(spark: Any, name: str, value: str) -> Iterator[None]:
 # Dots, spaces, backticks.
 
 
-@pytest.mark.parametrize("mark", [".x", " y", "`", "`.`z w`"])
+@pytest.mark.parametrize(
+    "mark", [*(pytest.param(mark, marks=pytest.mark.long) for mark in (".x", " y", "`")), "`.`z w`"]
+)
 @pytest.mark.parametrize("window", WAYS.values(), ids=WAYS)
 def test_any_character(spark: Any, window: W.Window, mark: str) -> None:
     named = [f"{name}{mark}" for name in EVENTS.column_names]
@@ -77,6 +79,7 @@ def test_any_character(spark: Any, window: W.Window, mark: str) -> None:
     assert "spark" in str(query.explain(frame_of(spark, events)))
 
 
+@pytest.mark.long
 def test_any_character_in_a_stream(spark: Any, tmp_path: Path) -> None:
     named = ["house.id", "t `s`", "v.`1 x"]
     events = EVENTS.rename_columns(named).append_column("other.`x", pa.array(range(6)))

@@ -53,9 +53,10 @@ def stream(spark: Any, tmp_path: Path) -> Any:
 # Before.
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "method",
-    ["dropDuplicates", pytest.param("dropDuplicatesWithinWatermark", marks=pytest.mark.long)],
+    ["dropDuplicates", "dropDuplicatesWithinWatermark"],
 )
 def test_duplicates_dropped_before(stream: Any, tmp_path: Path, method: str) -> None:
     known = stream.withWatermark("ts", "20 seconds")

@@ -54,6 +54,12 @@ SETTINGS = [
     ("spark.sql.shuffle.partitions", "7"),
     ("spark.sql.timestampType", "TIMESTAMP_NTZ"),
 ]
+WEIGHTY = (
+    "spark.sql.ansi.enabled",
+    "spark.sql.execution.arrow.maxRecordsPerBatch",
+    "spark.sql.timestampType",
+)
+"""Settings that change what Spark's operators do, or what Python is given."""
 OF_STATE = [
     *((name, "false") for name, value in FOR_STATE.items() if value == "true"),
     ("spark.sql.streaming.stateStore.encodingFormat", "avro"),
@@ -83,7 +89,12 @@ def set_so(spark: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
         spark.conf.set(name, before)
 
 
-@pytest.mark.parametrize("set_so", SETTINGS, indirect=True, ids=lambda s: s[0])
+@pytest.mark.parametrize(
+    "set_so",
+    [s if s[0] in WEIGHTY else pytest.param(s, marks=pytest.mark.long) for s in SETTINGS],
+    indirect=True,
+    ids=lambda s: s[0],
+)
 def test_finite_frames(set_so: Any) -> None:
     frame = frame_of(set_so, EVENTS)
     for query in QUERIES.values():

@@ -92,6 +92,7 @@ def test_a_union_of_two_streams(spark: Any, tmp_path: Path) -> None:
         assert sum(report[name].dropped for report in reports) == 1
 
 
+@pytest.mark.long
 def test_a_join_of_two_streams(spark: Any, tmp_path: Path) -> None:
     write_files(ON_TIME, tmp_path / "in")
     stream = read_files(spark, tmp_path / "in", LEFT_OUT.schema)

@@ -190,6 +190,7 @@ def stopped() -> Iterator[list[Any]]:
 IDLE = {**MIXED, "pairs": W.count(2), "by": W.slide_by_time(3, "7 s")}
 
 
+@pytest.mark.long
 def test_an_idle_stream_closes_its_windows_and_goes_on(
     spark: Any, tmp_path: Path, stopped: list[Any]
 ) -> None:

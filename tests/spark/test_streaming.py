@@ -237,6 +237,7 @@ def test_a_hundred_random_streams(spark: Any, tmp_path: Path) -> None:
     print(f"{EXHAUSTIVE} random streams on Spark compared with the oracle")
 
 
+@pytest.mark.long
 def test_aggregates_of_every_family_outlive_a_restart(spark: Any, tmp_path: Path) -> None:
     r = random.Random(3)
     table = draw_table(r, 60, stamped=True).sort_by("t").drop_columns(["grows"])
@@ -340,6 +341,7 @@ def test_late_events_are_counted_and_change_nothing(
     assert runner.fused_counts == {"late": 1, "dropped": 1}
 
 
+@pytest.mark.long
 def test_an_event_is_late_once_its_place_in_the_order_is_final(spark: Any, tmp_path: Path) -> None:
     windows = {"pairs": W.count(2), "by": W.slide_by_tuple("9 s", 1)}
     query = pf.Query(windows, AGGREGATED | {"last": affine("v")}, "k", lateness="5 s")
@@ -352,6 +354,7 @@ def test_an_event_is_late_once_its_place_in_the_order_is_final(spark: Any, tmp_p
     assert runner.counts == runner.fused_counts == {"late": 2, "dropped": 0}
 
 
+@pytest.mark.long
 def test_an_event_of_the_far_future_does_not_close_windows(spark: Any, tmp_path: Path) -> None:
     query = pf.Query(W.tumbling("10 s"), AGGREGATED, "k", lateness="5 s")
     century = 100 * 365 * 86_400

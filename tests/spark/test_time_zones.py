@@ -79,6 +79,9 @@ def test_finite_frames(zoned: Any, window: W.Window, zone: str | None) -> None:
 
 
 @pytest.mark.parametrize("zone", [pytest.param("UTC", marks=pytest.mark.long), None])
+@pytest.mark.parametrize(
+    "zoned", [ZONES[0], pytest.param(ZONES[1], marks=pytest.mark.long)], indirect=True
+)
 def test_streams(zoned: Any, tmp_path: Path, zone: str | None) -> None:
     given = events(zone, TIMES)
     query = pf.Query(W.sliding("10 s", "5 s"), AGGREGATES, "k")
