@@ -55,6 +55,18 @@ def test_what_was_not_committed_is_gone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("sync", [True, False])
+def test_what_was_committed_has_been_forced_onto_the_disk_where_that_is_asked(
+    tmp_path: Path, sync: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forced: list[int] = []
+    with Journal(tmp_path, sync) as journal:
+        monkeypatch.setattr(os, "fdatasync", lambda file: forced.append(os.fstat(file).st_size))
+        journal.append(b"one", b"two")
+        journal.commit()
+        assert forced == ([journal.size] if sync else [])
+
+
+@pytest.mark.parametrize("sync", [True, False])
 def test_a_snapshot_takes_the_place_of_the_records_before_it(tmp_path: Path, sync: bool) -> None:
     with Journal(tmp_path, sync) as journal:
         journal.append(b"before")

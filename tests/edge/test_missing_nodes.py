@@ -104,6 +104,18 @@ def test_sessions_close_without_a_lost_node_that_had_one_open() -> None:
     assert given(tree)[1:] == [(10, 4, True)]
 
 
+def test_a_session_that_is_open_on_one_node_holds_back_what_others_have_of_it() -> None:
+    tree = two_children(pf.Query({"w": W.session(5)}, {"n": A.count()}, time="t"))
+    tree.push("c0", events(1, 4, 8, 12, 16, 20))
+    tree.push("c1", events(10, 30))
+    settle(tree)
+    assert given(tree) == []
+    tree.push("c0", events(50))
+    tree.push("c1", events(50))
+    settle(tree)
+    assert given(tree) == [(25, 7, True), (35, 1, True)]
+
+
 @pytest.mark.parametrize("seed", range(25))
 def test_random_losses_end_in_the_oracles_rows(seed: int) -> None:
     r = random.Random(seed)
