@@ -24,7 +24,12 @@ TIME_WINDOWS: dict[str, Window] = {
 }
 SLIDING: dict[str, Window] = {"whole": W.tumbling(10_000), "hop": W.sliding(60, 15)}
 MERGES = ("auto", "two_stacks", "flat_fat", "sba")
-STRATEGIES = [("auto", 1), *((name, 2) for name in BY_NAME)]
+QUICK = ("auto", "single", "slices", "active", "pane_line", "window_hive")
+"""Ways to answer a stream that keep moments in structures of their own."""
+STRATEGIES = [
+    pytest.param(name, workers, marks=() if name in QUICK else pytest.mark.long)
+    for name, workers in [("auto", 1), *((name, 2) for name in BY_NAME)]
+]
 
 
 def asked(windows: dict[str, Window]) -> pf.Query:

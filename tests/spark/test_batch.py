@@ -18,10 +18,12 @@ from paneflow import aggregates as A, windows as W
 from tests.properties.cases import (
     AGGREGATES,
     MERGEABLE,
+    SHARED,
     WINDOWS,
     Case,
     draw_case,
     draw_table,
+    seeded_aggregate,
     spread,
 )
 from tests.spark.support import assert_same_set, frame_of
@@ -93,7 +95,7 @@ def test_five_hundred_random_queries(spark: Any) -> None:
 def asked(windows: Any, *names: str) -> Case:
     """All the named aggregates of a busy table with several keys."""
     r = random.Random(0)
-    aggregates = {name: AGGREGATES[name](r) for name in names}
+    aggregates = {name: seeded_aggregate(name, SHARED[0]) for name in names}
     query = pf.Query(windows, aggregates, key=["k", "h"], time="t")
     return Case(query, draw_table(r, 60, stamped=True))
 

@@ -111,6 +111,7 @@ def once(spark: Any, tmp_path: Path) -> Any:
     return read_files(spark, tmp_path / "once", UNIQUE.schema)
 
 
+@pytest.mark.long
 def test_an_aggregation_after(once: Any, tmp_path: Path) -> None:
     from pyspark.sql import functions as F
 

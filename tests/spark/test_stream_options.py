@@ -64,11 +64,8 @@ class Composed:
 # Late events.
 
 
-@pytest.mark.parametrize(
-    "windows",
-    [MIXED, pytest.param({"pairs": W.count(2)}, marks=pytest.mark.long)],
-    ids=lambda windows: "+".join(windows),
-)
+@pytest.mark.long
+@pytest.mark.parametrize("windows", [MIXED, {"pairs": W.count(2)}], ids="+".join)
 def test_late_events_come_out_whole_beside_the_rows(
     spark: Any, tmp_path: Path, windows: dict[str, W.Window]
 ) -> None:
@@ -132,11 +129,8 @@ def test_there_is_no_progress_without_a_checkpoint(tmp_path: Path) -> None:
 # Early rows.
 
 
-@pytest.mark.parametrize(
-    "windows",
-    [MIXED, pytest.param({"pairs": W.count(2, 1)}, marks=pytest.mark.long)],
-    ids=lambda windows: "+".join(windows),
-)
+@pytest.mark.long
+@pytest.mark.parametrize("windows", [MIXED, {"pairs": W.count(2, 1)}], ids="+".join)
 def test_updates_come_before_the_final_row(
     spark: Any, tmp_path: Path, windows: dict[str, W.Window]
 ) -> None:

@@ -317,11 +317,12 @@ ON_TIME = events((0, 1), (2, 2), (31, 3), (92, 4), (100, 5))
 """The watermark is 95 seconds after them."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "windows",
     [
-        pytest.param({"w": W.tumbling("10 s")}, marks=pytest.mark.long),
-        pytest.param({"w": W.session("3 s")}, marks=pytest.mark.long),
+        {"w": W.tumbling("10 s")},
+        {"w": W.session("3 s")},
         {"w": W.tumbling("10 s"), "rest": W.session("3 s")},
     ],
     ids=lambda windows: "+".join(map(str, windows.values())),

@@ -279,6 +279,7 @@ BREAKS: dict[str, tuple[str, tuple[str, str]]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", BREAKS)
 def test_breaks_are_noticed(name: str) -> None:
     script, broken = BREAKS[name]

@@ -100,6 +100,7 @@ def test_an_output_among_writers() -> None:
     explore([[Update(0, 1, 7), Pass(0, 2)], [Pass(1, 2)], [Next(9)]])
 
 
+@pytest.mark.long
 def test_an_output_among_writers_of_different_winsets() -> None:
     before = (Pass(0, 0), Update(1, 3, 7))
     explore([[Update(0, 1, 7), Pass(0, 4)], [Pass(1, 4)], [Next(9)]], before=before)
@@ -148,6 +149,7 @@ def always(cells: Any, index: int, expected: int, new: int) -> Steps:
     return True
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("broken", "scripts", "before"),
     [
