@@ -19,6 +19,7 @@ from bench.edge.simulated.logic import Fitted, Real, random_of
 from bench.edge.simulated.scenario import Scenario
 from bench.edge.simulated.world import World
 from bench.edge.stream import BEGIN, Feed, asked
+from paneflow import windows as W
 from paneflow.engines.edge.question import COMPLETE, Question
 
 pytestmark = pytest.mark.bench
@@ -68,6 +69,23 @@ def test_counted_trees_give_the_rows_of_all_events(aggregate: str) -> None:
     if aggregate != "median":
         assert len(set(by_level.values())) == 1
     assert set(tree.seconds) == {*tree.nodes}
+
+
+@pytest.mark.parametrize("size", [10_000, 100_000])
+def test_little_travels_for_count_windows(size: int) -> None:
+    question = Question(asked("max", windows=W.count(size)), Feed(1, 1).schema)
+    tree = CountedTree(question, levels(2, traffic.CHILDREN))
+    batches, length = 5, 25_000
+    feeds = {leaf: Feed(length, 5 * length, seed=k) for k, leaf in enumerate(tree.leaves)}
+    for number in range(batches):
+        for leaf, feed in feeds.items():
+            tree.push(leaf, feed.batch(number))
+        tree.settle()
+    tree.close()
+    events = len(feeds) * batches * length
+    assert sum(rows.num_rows for rows in tree.rows) == events // size
+    travelled = sum(tree.up.values()) + sum(tree.down.values())
+    assert travelled < 0.02 * events * traffic.EVENT_BYTES
 
 
 def test_centralised_trees_send_all_events_on_every_level() -> None:

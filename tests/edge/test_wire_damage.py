@@ -14,6 +14,7 @@ import pytest
 
 from paneflow.engines.edge.records import Report
 from paneflow.engines.edge.wire import Message, Numbered, Wire, WireError
+from paneflow.engines.edge.wire.batches import ALIGNED, Batches
 from paneflow.engines.edge.wire.headers import Header, Kind, Packing, with_header
 from paneflow.engines.edge.wire.parcels import PAIR, Parcels
 from tests.edge.test_wire_messages import MESSAGES, SLICE, SLICES, WIRE
@@ -130,7 +131,8 @@ def test_a_batch_with_compressed_buffers_is_refused() -> None:
     parcels = Parcels({"part": table.schema})
     head = parcels.pack("", {"part": table})[: 2 * PAIR.size]
     (mark, _) = PAIR.unpack_from(head, PAIR.size)
-    body = PAIR.pack(1, 0) + PAIR.pack(mark, len(batch)) + batch
+    packed = bytes(ALIGNED) + batch
+    body = PAIR.pack(1, 0) + PAIR.pack(mark, len(packed)) + packed
     with pytest.raises(WireError, match="not sent as a plain record batch"):
         Wire({"part": table.schema}).decode(crafted(body))
 
@@ -211,6 +213,16 @@ def test_hostile_batches_are_refused_or_are_sound() -> None:
                 arrived.validate(full=True)
                 arrived.to_pylist()
     assert refused > 1000
+
+
+@pytest.mark.parametrize("form", [1, 2, 3, 255])
+@pytest.mark.parametrize("column", [[0.5] * 20, [None] * 20, ["text" * 20] * 20, []])
+def test_a_form_that_a_column_cannot_have_is_refused(form: int, column: list[object]) -> None:
+    table = pa.table({"x": column})
+    packed = bytearray(Batches(table.schema).pack(table))
+    packed[0] = form
+    with pytest.raises(WireError, match=rf"is in a form \({form}\) that it cannot have"):
+        Batches(table.schema).unpack(pa.py_buffer(bytes(packed)))
 
 
 def test_a_size_that_is_off_by_one_is_refused() -> None:

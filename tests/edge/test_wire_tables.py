@@ -126,6 +126,45 @@ def test_columns_of_every_type_arrive(name: str) -> None:
     assert_sent(pa.concat_tables([table, table]))
 
 
+GROWING = {
+    "whole": ([0, 1, 3], pa.int64()),
+    "down": ([9, 7, -2], pa.int64()),
+    "far": ([-(2**63), 2**63 - 1, 0], pa.int64()),
+    "time": ([5, 6, 6], pa.timestamp("us", "UTC")),
+    "duration": ([1, -1, 1], pa.duration("ns")),
+    "short": ([3, 4, 5], pa.int32()),
+    "same": (["kitchen"] * 3, pa.string()),
+    "empty": ([""] * 3, pa.string()),
+    "long": (["a name " * 9] * 3, pa.string()),
+    "other": (["hall", "hall", ""], pa.string()),
+    "holes": ([7, None, 7], pa.int64()),
+    "nobody": (["hall", None, "hall"], pa.string()),
+}
+
+
+@pytest.mark.parametrize("name", GROWING)
+@pytest.mark.parametrize("repeats", [1, 30])
+def test_columns_that_can_be_foreseen_arrive(name: str, repeats: int) -> None:
+    values, kind = GROWING[name]
+    table = pa.table({"x": pa.array(values * repeats, kind)})
+    assert_sent(table)
+    assert_sent(table.slice(2))
+    assert_sent(table.sort_by("x"))
+
+
+def test_what_can_be_foreseen_takes_few_bytes() -> None:
+    random, n = np.random.default_rng(3), 1_000
+    columns = {
+        "start": pa.array(np.cumsum(random.integers(240, 256, n)) + 10**15, pa.timestamp("us")),
+        "number": np.arange(n) + 12_345,
+        "node": ["kitchen"] * n,
+        "peak": random.normal(size=n),
+    }
+    table = pa.table(columns)
+    data = Wire({"part": table.schema}).encode(Numbered(1, Report(0, {"part": table})))
+    assert len(data) < n * (8 + 1) + 500
+
+
 def test_columns_that_may_not_be_null_stay_so() -> None:
     schema = pa.schema([pa.field("x", pa.int64(), nullable=False)], metadata={"about": "slices"})
     assert_sent(pa.table({"x": [1, 2]}, schema=schema))

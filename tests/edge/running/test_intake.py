@@ -12,7 +12,7 @@ from paneflow.engines.edge.inputs.files import FileInput
 from paneflow.engines.edge.nodes.child import Child
 from paneflow.engines.edge.question import Question
 from paneflow.engines.edge.records import Cut, Ended
-from paneflow.engines.edge.running.cuts import SMALL, Cutter
+from paneflow.engines.edge.running.cuts import MOST, SMALL, Cutter
 from paneflow.engines.edge.running.intake import Intake
 from tests.edge.running.events import QUERY, SCHEMA, events
 
@@ -55,6 +55,23 @@ def test_small_batches_are_cut_once_and_keep_their_positions(cutter: Cutter) -> 
     assert (second.source, second.position, second.latest, second.events) == ("y", 7, 2, 0)
     assert sum(first.tables["slices"]["rows"].to_pylist()) == 12
     assert second.tables["slices"].num_rows == 0
+
+
+def test_batches_of_many_slices_are_cut_together(cutter: Cutter) -> None:
+    whole = pa.concat_tables([events(k, 0, 2_000) for k in range(SMALL // 2_000 + 1)])
+    few = whole.set_column(0, "t", pa.array([1] * whole.num_rows, whole.schema.field("t").type))
+    each = whole.num_rows
+
+    def cut(positions: range, batch: pa.Table) -> list[tuple[int, int]]:
+        records = cutter.records(Arrived("x", k, batch) for k in positions)
+        return [(r.position, r.events) for r in records if isinstance(r, Cut)]
+
+    assert cut(range(1, 4), whole) == [(1, each), (3, 2 * each)]
+    assert cut(range(4, 6), few) == [(5, 2 * each)]
+    assert cut(range(6, 8), few) == [(6, each), (7, each)]
+    assert cut(range(8, 9), whole) == [(8, each)]
+    most = MOST // each
+    assert cut(range(9, 10 + most), whole) == [(8 + most, most * each), (9 + most, each)]
 
 
 def test_large_batches_and_ends_stand_alone(cutter: Cutter) -> None:

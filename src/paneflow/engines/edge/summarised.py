@@ -72,7 +72,7 @@ class Summarised:
 
     def cut(self, events: pa.Table) -> pa.Table:
         """The slices of events, in full."""
-        return table.cut(self.query, events).table.replace_schema_metadata()
+        return table.pieces(self.query, events)
 
     def compact(self, slices: pa.Table) -> pa.Table:
         """The slices of one node, one for each key and stretch."""

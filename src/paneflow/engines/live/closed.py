@@ -20,6 +20,13 @@ IN_NO_WINDOW = int(np.iinfo(np.int64).min)
 def last_ends(windows: Sequence[Sliding], t: Array) -> Array:
     """When the last window that a time is in ends; IN_NO_WINDOW if it is in none."""
     ends = np.full(len(t), IN_NO_WINDOW)
+    if len(windows) > len(t):
+        bounds = [(w.offset.value, w.slide.value, w.range.value) for w in windows]
+        offset, slide, reach = np.array(bounds, np.int64).T
+        for k, time in enumerate(t):
+            latest = offset + (time - offset) // slide * slide + reach
+            ends[k] = latest[latest > time].max(initial=IN_NO_WINDOW)
+        return ends
     for window in windows:
         latest = last_end(window, t)
         np.maximum(ends, np.where(latest > t, latest, IN_NO_WINDOW), out=ends)

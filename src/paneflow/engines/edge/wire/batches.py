@@ -7,17 +7,23 @@ import struct
 import pyarrow as pa
 
 from paneflow.engines.edge.wire.errors import WireError
+from paneflow.engines.edge.wire.forms import formed, restored
+
+ALIGNED = 8
 
 
 class Batches:
     """How tables of one schema travel: dictionary-encoded columns as the values they stand for.
 
-    A dictionary is often shared by many tables and larger than any of them.
+    A dictionary is often shared by many tables and larger than any of them. A byte for each column,
+    in front of the batch, tells its form (`forms.py`).
     """
 
     def __init__(self, schema: pa.Schema) -> None:
         self.schema = schema
         self.sent = pa.schema([field.with_type(_plain(field.type)) for field in schema])
+        self._forms = -(-len(schema) // ALIGNED) * ALIGNED
+        """How many bytes tell the forms of columns."""
 
     def pack(self, table: pa.Table) -> bytes:
         """A table as bytes, a multiple of eight."""
@@ -32,20 +38,26 @@ class Batches:
                 f"a table of {table.nbytes:,} bytes is too large for a message: report more often"
             )
         batch = batches[0] if batches else pa.RecordBatch.from_pylist([], self.sent)
-        packed: bytes = batch.serialize().to_pybytes()
-        return packed
+        forms = bytearray(self._forms)
+        columns = []
+        for k, column in enumerate(batch.columns):
+            forms[k], written = formed(column)
+            columns.append(written)
+        made = pa.RecordBatch.from_arrays(columns, schema=self.sent)
+        return b"".join((forms, made.serialize()))
 
     def unpack(self, data: pa.Buffer) -> pa.Table:
         """The table that was packed. Whatever is wrong with the bytes is a `WireError`."""
         try:
-            message = pa.ipc.read_message(data)
+            forms = data.slice(0, self._forms).to_pybytes()
+            message = pa.ipc.read_message(data.slice(len(forms)))
             if message.type != "record batch" or _is_compressed(message.metadata.to_pybytes()):
                 raise WireError("a table was not sent as a plain record batch")
             batch = pa.ipc.read_record_batch(message, self.sent)
             batch.validate(full=True)
             columns = [
-                _restored(column, field.type)
-                for column, field in zip(batch.columns, self.schema, strict=True)
+                _typed(restored(form, column), field.type)
+                for form, column, field in zip(forms, batch.columns, self.schema, strict=False)
             ]
             return pa.Table.from_arrays(columns, schema=self.schema)
         except (pa.ArrowException, OSError, struct.error) as error:
@@ -67,7 +79,7 @@ def _plain(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def _restored(column: pa.Array, kind: pa.DataType) -> pa.Array:
+def _typed(column: pa.Array, kind: pa.DataType) -> pa.Array:
     # A cast to a dictionary exists for text only; from one dictionary to another, for all.
     if pa.types.is_dictionary(kind):
         column = column.dictionary_encode()

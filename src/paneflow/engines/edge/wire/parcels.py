@@ -8,12 +8,11 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from paneflow.engines.edge.wire.batches import Batches
+from paneflow.engines.edge.wire.batches import ALIGNED, Batches
 from paneflow.engines.edge.wire.errors import WireError
 
 PAIR = struct.Struct("<II")
 """First how many tables and the length of the text; then, for each table, its part and length."""
-ALIGNED = 8
 
 
 class Parcels:

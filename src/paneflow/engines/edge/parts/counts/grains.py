@@ -12,10 +12,11 @@ ENOUGH = 256
 """Events that must have been seen before a length is worth saying."""
 UNKNOWN = -1
 """Nothing has been said."""
-SPLIT = 32
-"""Into so many shorter cells a cell is cut that is asked for."""
-LEAST_SPLIT = 256
-"""Cells of fewer events are sent event by event."""
+SPLIT = 8
+"""Into so many shorter cells a cell is cut that is asked for, and those again. Fewer would be fewer
+bytes, but more questions."""
+LEAST_SPLIT = 24
+"""Cells of fewer events are sent event by event: an event is about half as many bytes as a cell."""
 SUPPOSED_NODES = 8
 """How many child nodes a child node supposes, before the root has said how long cells are."""
 CELL_BYTES = 60
@@ -43,11 +44,12 @@ def grain_for(codes: Array, rows: Array, span: int, spacing: float, nodes: int, 
     counts = np.bincount(codes, weights=rows)
     # The rate of the key that an event belongs to, on average: rare keys do not decide.
     rate = float((counts**2).sum() / total / span)
-    # Between two bounds lie cells of all nodes, and the events of one cell of each are opened; if
-    # it is large, those of one of its shorter cells.
-    events = math.sqrt(spacing * nodes * CELL_BYTES / EVENT_BYTES)
-    if events * math.sqrt(SPLIT) / nodes >= LEAST_SPLIT:
-        events *= math.sqrt(SPLIT)
+    # Between two bounds lie spacing / events cells of each node, and one of these is opened again
+    # and again: SPLIT cells for each of log(events) / log(SPLIT) times. The sum is least here.
+    events = spacing * math.log(SPLIT) / SPLIT
+    if events / nodes < LEAST_SPLIT:
+        # Cells are opened once, event by event.
+        events = math.sqrt(spacing * nodes * CELL_BYTES / EVENT_BYTES)
     ticks = events / rate
     if events / nodes < LEAST_EVENTS or events > spacing / 2 or ticks < 2:
         return 0
