@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 import paneflow as pf
 from paneflow import aggregates as A, windows as W
 from paneflow.engines.edge.outputs.slices import SlicesOutput
+from paneflow.engines.edge.question import Question
 from paneflow.engines.spark.sources.tree_slices import (
     finish_slices,
     read_slices,
@@ -19,6 +21,8 @@ from paneflow.engines.spark.sources.tree_slices import (
     stream_slices,
 )
 from paneflow.errors import InputError
+from tests.edge.trees import Tree, draw_shape
+from tests.properties.compare import assert_same_rows
 from tests.spark.support import assert_same_set
 
 pytestmark = pytest.mark.long
@@ -108,6 +112,60 @@ def test_a_stream_gives_each_step_once_over_restarts(spark: Any, tmp_path: Path)
         together = together.merge(part)
     assert QUERY.finish(together).equals(QUERY.over(trees.events))
     assert sorted(steps) == [(str(f), n) for f in trees.folders for n in (1, 2, 3)]
+
+
+SLICED = pf.Query(
+    {"minute": W.sliding("1 minute", "10 s"), "visit": W.session("5 s")},
+    {"n": A.count(), "peak": A.max("v"), "mean": A.mean("v"), "top": A.top_k("v", 2)},
+    key="house",
+    time="ts",
+)
+
+
+def grown(r: random.Random) -> tuple[Tree, pa.Table]:
+    """A tree of several levels that has ended, with what its root released, and all its events."""
+    tree = Tree(Question(SLICED, SCHEMA), draw_shape(r, 3))
+    pushed = []
+    for start in range(0, 300, 10):
+        child = r.choice(tree.children)
+        times = sorted(r.randrange(start, start + 10) * SECOND for _ in range(8))
+        rows = [{"ts": t, "house": r.choice("ab"), "v": float(r.randrange(50))} for t in times]
+        pushed.append(pa.Table.from_pylist(rows, SCHEMA))
+        tree.push(child, pushed[-1])
+        for _ in range(5):
+            tree.move(r)
+    tree.finish()
+    assert tree.late == 0
+    return tree, pa.concat_tables(pushed)
+
+
+def test_what_roots_release_finishes_to_the_oracles_rows_over_restarts_of_the_stream(
+    spark: Any, tmp_path: Path
+) -> None:
+    trees = [grown(random.Random(seed)) for seed in range(3)]
+    folders = [tmp_path / f"tree-{k}" for k in range(3)]
+    outputs = [SlicesOutput(folder) for folder in folders]
+    parts: list[pf.Slices] = []
+    for half in (0, 1):
+        for (tree, _), output in zip(trees, outputs, strict=True):
+            released = list(enumerate(tree.slices, 1))
+            middle = len(released) // 2
+            assert middle
+            for number, slices in released[middle:] if half else released[:middle]:
+                output.write(slices, number)
+        query = (
+            stream_slices(spark, folders)
+            .writeStream.foreachBatch(lambda frame, batch: parts.append(slices_in(frame)))
+            .option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+    expected = SLICED.over(pa.concat_tables([events for _, events in trees]), engine="oracle")
+    together = functools.reduce(pf.Slices.merge, parts)
+    assert_same_rows(SLICED, SLICED.finish(together), expected)
+    frame = read_slices(spark, folders)
+    assert_same_set(SLICED, finish_slices(SLICED, frame).toArrow(), expected)
 
 
 def test_trees_without_slices_give_none(spark: Any, tmp_path: Path) -> None:
