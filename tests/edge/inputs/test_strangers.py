@@ -231,6 +231,24 @@ def test_beyond_this_machine_keys_are_needed() -> None:
         Sensor("tcp://192.0.2.1:7001", "a")
 
 
+def test_a_sensor_with_an_unknown_key_is_let_in_once_its_key_is_there(tmp_path: Path) -> None:
+    known, own = tmp_path / "known", make_keys(tmp_path / "known", "child")
+    keys = make_keys(tmp_path / "elsewhere", "plug")
+    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+    strangers: list[str] = []
+    with Authenticator(context, known, strangers.append) as authenticator:
+        child = Sensors(Log(), context=context, keys=own, belongs=authenticator.belongs)
+        sensor = Sensor(child.input.address, "plug", keys=keys, child_key=own.public)
+        program = pushed(sensor, events(1))
+        child.run_until(lambda: strangers)
+        (known / "plug.key").write_bytes((tmp_path / "elsewhere" / "plug.key").read_bytes())
+        child.run_until(lambda: not program.is_alive())
+        sensor.close()
+        assert child.log.of("plugs/plug", "load") == [1]
+        child.input.close()
+    context.term()
+
+
 def test_sensors_need_known_keys_and_names_of_their_own(tmp_path: Path) -> None:
     own, known = make_keys(tmp_path, "child"), make_keys(tmp_path, "gateway")
     unknown = make_keys(tmp_path / "elsewhere", "gateway")

@@ -51,6 +51,26 @@ def test_a_full_disk_stops_one_node_and_loses_nothing(grow: Grow, name: str) -> 
     check(tree, sources, at + 50)
 
 
+def test_rows_that_cannot_be_written_stop_the_root_and_come_later(grow: Grow) -> None:
+    tree = grow()
+    tree.start()
+    sources = sensors(tree)
+    push(sources, 0, 100)
+    wait_until(lambda: tree.rows().num_rows)
+    rows, elsewhere = tree.folder / "rows", tree.folder / "elsewhere"
+    rows.rename(elsewhere)
+    rows.touch()
+    push(sources, 100, 200)
+    assert tree.wait("root") == 1
+    assert "cannot be written to" in why(tree, "root")
+    assert all(tree.zygote.exit_code(pid) is None for pid in tree.pids.values())
+    push(sources, 200, 250)
+    rows.unlink()
+    elsewhere.rename(rows)
+    tree.start("root")
+    check(tree, sources, 250)
+
+
 def damage(folder: Path) -> None:
     """Change a bit in the first half of a log."""
     [segment] = folder.glob("segment-*.log")

@@ -7,6 +7,7 @@ step or nothing of it, and a step that is written again replaces what it was.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -47,7 +48,8 @@ class NumberedFiles:
             os.replace(draft, self.path(number))
             _bring_to_disk(self.folder)
         except OSError as error:
-            draft.unlink(missing_ok=True)
+            with suppress(OSError):
+                draft.unlink()
             raise self._failed(error) from error
 
     def path(self, number: int) -> Path:
