@@ -249,7 +249,7 @@ class Query:
             frame: A streaming Spark DataFrame.
             sink: A folder for Parquet files, or a function of (rows as a pyarrow table, batch
                 number). A function may be called again with the same number and must then replace
-                what it wrote.
+                what it wrote. Like all folders here, it may be on any file system of Spark.
             checkpoint: A folder for the state of the stream, from which it can be restarted.
             max_ahead: Leave out events further ahead of the clock than this.
             late: Another such sink, for events that arrived too late; by default they are only

@@ -617,11 +617,32 @@ LIVE = _breaks(
 SPARK = _breaks(
     "engines/spark/",
     (
-        "spark: a newer run leaves the drafts of older ones",
+        "spark: a run commits though a newer one has begun and cleaned up",
         "sinks/lease.py",
-        "            if older < self._room.name:\n",
-        "            if older > self._room.name:\n",
+        "        if _greatest(names) != number:\n",
+        "        if _greatest(names) is None:\n",
         "tests/spark/test_lease.py",
+    ),
+    (
+        "spark: a file takes the place of another run's",
+        "storage/local_files.py",
+        "            os.link(draft, path)\n",
+        "            os.replace(draft, path)\n",
+        "tests/spark/test_lease.py",
+    ),
+    (
+        "spark: rows of a run that was overtaken count",
+        "sinks/parquet_files.py",
+        "                self.storage.replace(name, nothing)",
+        "                pass",
+        "tests/spark/test_restart.py -k middle",
+    ),
+    (
+        "spark: rows of a run that is overtaken later count",
+        "sinks/memory.py",
+        'before = found["rivals"] + ([found["run"]] if self.begun else [])',
+        'before = found["rivals"]',
+        "tests/spark/test_restart.py -k middle",
     ),
     (
         "spark: a damaged file of the checkpoint is read",

@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import paneflow as pf
+from paneflow.engines.spark.storage.contract import Storage
+from paneflow.engines.spark.storage.places import storage_of
 from tests.properties.compare import assert_same_rows
 
 
@@ -45,6 +47,26 @@ def assert_same_set(query: pf.Query, got: pa.Table, expected: pa.Table) -> None:
         assert same, f"{mine.name} has type {mine.type}, expected {theirs.type}"
     got = got.cast(expected.schema)
     assert_same_rows(query, in_order(query, got), in_order(query, expected))
+
+
+PLACES = {"disk": "{}", "hadoop": "viewfs://paneflow/mount{}"}
+"""Where a folder is for Spark: on the disk, and on a file system that only Hadoop can reach.
+
+The second is Hadoop's view of other file systems, and shows the same disk.
+"""
+
+
+def mount(spark: Any) -> None:
+    """Let a session reach folders by Hadoop."""
+    spark.conf.set("fs.viewfs.mounttable.paneflow.link./mount", "file:///")
+
+
+def storage(spark: Any, place: str, folder: Path) -> Storage:
+    """A folder at a place, made."""
+    mount(spark)
+    found = storage_of(spark, PLACES[place].format(folder), "folder")
+    found.make()
+    return found
 
 
 def write_files(parts: list[pa.Table], folder: Path, first: int = 0) -> None:

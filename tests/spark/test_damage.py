@@ -27,6 +27,7 @@ from paneflow.engines.live.open_windows import Held, OpenWindows
 from paneflow.engines.spark.sinks.memory import Memory
 from paneflow.engines.spark.slices.chunked import numbered, stored_after
 from paneflow.engines.spark.slices.packing import from_bytes
+from paneflow.engines.spark.storage.local_files import LocalFiles
 from paneflow.engines.spark.versions import VERSION
 from paneflow.spark import progress
 from tests.spark._driver import QUERIES, SCHEMA
@@ -43,7 +44,7 @@ def events(batch: int) -> pa.Table:
 
 def written(folder: Path, query: pf.Query, batches: int = 4) -> None:
     """A checkpoint as `EachBatch` leaves it behind."""
-    memory = Memory(folder / "paneflow", query, beats=False)
+    memory = Memory(LocalFiles(folder), query, beats=False)
     windows = OpenWindows(query, SCHEMA)
     held = memory.begin(windows.layout, SCHEMA)
     before = None
@@ -70,7 +71,7 @@ def recorded(folder: Path, version: int, query: str) -> None:
 
 def read(folder: Path, query: pf.Query) -> State:
     """What a run would go on from."""
-    memory = Memory(folder / "paneflow", query, beats=False)
+    memory = Memory(LocalFiles(folder), query, beats=False)
     windows = OpenWindows(query, SCHEMA)
     held = memory.load(windows.layout, SCHEMA)
     return memory.state, held
@@ -169,6 +170,12 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
         assert progress(tmp_path / name).late == 3
 
 
+def committed(folder: Path) -> Path:
+    """The commit; there is never more than one."""
+    [path] = (folder / "paneflow").glob("commit-*.json")
+    return path
+
+
 def refusal(folder: Path, query: pf.Query) -> str:
     with pytest.raises(pf.InputError) as found:
         read(folder, query)
@@ -177,14 +184,21 @@ def refusal(folder: Path, query: pf.Query) -> str:
 
 def test_a_checkpoint_without_its_commit(tmp_path: Path) -> None:
     written(tmp_path, QUERIES["slices"])
-    (tmp_path / "paneflow" / "commit.json").unlink()
-    assert "commit.json is missing" in refusal(tmp_path, QUERIES["slices"])
+    committed(tmp_path).unlink()
+    assert "commit is missing" in refusal(tmp_path, QUERIES["slices"])
 
 
 def test_spark_has_done_batches_of_which_nothing_is_known(tmp_path: Path) -> None:
     (tmp_path / "spark" / "commits").mkdir(parents=True)
     (tmp_path / "spark" / "commits" / "0").write_text("v1\n{}")
-    assert "commit.json is missing" in refusal(tmp_path, QUERIES["slices"])
+    assert "commit is missing" in refusal(tmp_path, QUERIES["slices"])
+
+
+def test_a_commit_under_the_number_of_another(tmp_path: Path) -> None:
+    written(tmp_path, QUERIES["slices"])
+    commit = committed(tmp_path)
+    commit.rename(commit.with_name("commit-000000000099.json"))
+    assert "commit-000000000099.json holds no state" in refusal(tmp_path, QUERIES["slices"])
 
 
 def test_files_of_another_checkpoint(tmp_path: Path) -> None:
@@ -194,14 +208,14 @@ def test_files_of_another_checkpoint(tmp_path: Path) -> None:
     for path in (tmp_path / "two" / "paneflow").glob("slices-*.arrow"):
         table = from_bytes(path.read_bytes())
         assert table.num_rows
-        shutil.copy(path, tmp_path / "one" / "paneflow" / "slices-000000003.arrow")
-    assert "slices-000000003.arrow is not the file" in refusal(tmp_path / "one", query)
+        shutil.copy(path, tmp_path / "one" / "paneflow" / "slices-000000003-000001.arrow")
+    assert "slices-000000003-000001.arrow is not the file" in refusal(tmp_path / "one", query)
 
 
 def test_another_querys_checkpoint_and_a_newer_versions(tmp_path: Path) -> None:
     written(tmp_path, QUERIES["slices"])
     assert "another query" in refusal(tmp_path, QUERIES["events"])
-    commit = tmp_path / "paneflow" / "commit.json"
+    commit = committed(tmp_path)
     commit.write_text(json.dumps(json.loads(commit.read_text()) | {"version": VERSION + 1}))
     assert f"version {VERSION + 1}" in refusal(tmp_path, QUERIES["slices"])
 

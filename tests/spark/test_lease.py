@@ -1,4 +1,4 @@
-"""Of several runs of a stream only the newest can write, and it misses nothing of those before."""
+"""Of several runs of a stream only the newest can commit, and it misses nothing of those before."""
 
 from __future__ import annotations
 
@@ -10,81 +10,92 @@ import pytest
 
 import paneflow as pf
 from paneflow.engines.spark.sinks.lease import Lease
+from paneflow.engines.spark.storage.local_files import LocalFiles
 
 
-def put(lease: Lease, path: Path, text: str) -> None:
-    def write(draft: Path) -> None:
-        draft.write_text(text)
+def taken(folder: Path, who: str) -> tuple[Lease, str]:
+    """The lease of a run that takes it, and what was committed last."""
+    lease = Lease(LocalFiles(folder))
+    while True:
+        number, before = lease.newest() or (0, b"")
+        if lease.take(number + 1, before + f"({who})".encode()):
+            return lease, before.decode()
 
-    lease.replace(path, write)
+
+def committed(folder: Path) -> str:
+    newest = Lease(LocalFiles(folder)).newest()
+    assert newest is not None
+    return newest[1].decode()
 
 
-def test_an_older_run_cannot_write_any_more(tmp_path: Path) -> None:
-    old = Lease(tmp_path, "state")
-    put(old, tmp_path / "file", "old")
-    new = Lease(tmp_path, "state")
+def test_an_older_run_cannot_commit_any_more(tmp_path: Path) -> None:
+    old, _ = taken(tmp_path, "a")
+    old.commit(b"old")
+    new, before = taken(tmp_path, "b")
+    assert before == "old"
     with pytest.raises(pf.PaneflowError, match="another run"):
         old.check()
     with pytest.raises(pf.PaneflowError, match="another run"):
-        put(old, tmp_path / "file", "old again")
-    assert (tmp_path / "file").read_text() == "old"
-    put(new, tmp_path / "file", "new")
-    assert (tmp_path / "file").read_text() == "new"
+        old.commit(b"old again")
+    new.check()
+    new.commit(b"new")
+    assert committed(tmp_path) == "new"
 
 
-def test_a_draft_that_was_begun_before_the_newer_run_came_stays_a_draft(tmp_path: Path) -> None:
-    old = Lease(tmp_path, "state")
-
-    def slowly(draft: Path) -> None:
-        draft.write_text("old")
-        put(Lease(tmp_path, "state"), tmp_path / "file", "new")
-
+def test_a_number_that_is_free_again_is_of_no_use_to_an_older_run(tmp_path: Path) -> None:
+    old, _ = taken(tmp_path, "a")
+    new, _ = taken(tmp_path, "b")
+    for text in (b"1", b"2", b"3"):
+        new.commit(text)
+    assert len(list(tmp_path.iterdir())) == 1
     with pytest.raises(pf.PaneflowError, match="another run"):
-        old.replace(tmp_path / "file", slowly)
-    assert (tmp_path / "file").read_text() == "new"
+        old.commit(b"old")
+    assert committed(tmp_path) == "3"
+    new.commit(b"4")
+    assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_streams_of_one_folder_do_not_disturb_each_other(tmp_path: Path) -> None:
-    rows, late = Lease(tmp_path, "rows"), Lease(tmp_path, "late")
-    put(rows, tmp_path / "rows-1", "r")
-    put(late, tmp_path / "late-1", "l")
-    assert {path.name for path in tmp_path.glob("[!.]*")} == {"rows-1", "late-1"}
+def test_what_a_killed_run_has_left_of_a_commit_is_removed(tmp_path: Path) -> None:
+    taken(tmp_path, "a")
+    (tmp_path / f".commit-000000000001.json.{'0' * 32}.draft").write_text("half")
+    lease, _ = taken(tmp_path, "b")
+    lease.commit(b"1")
+    assert [path.name for path in tmp_path.iterdir()] == ["commit-000000000003.json"]
 
 
-def test_other_errors_are_passed_on(tmp_path: Path) -> None:
-    lease = Lease(tmp_path, "state")
-
-    def full(draft: Path) -> None:
-        raise OSError("the disk is full")
-
-    with pytest.raises(OSError, match="the disk is full"):
-        lease.replace(tmp_path / "file", full)
+def test_a_folder_that_is_gone_is_a_lost_lease(tmp_path: Path) -> None:
+    lease, _ = taken(tmp_path, "a")
+    (tmp_path / "commit-000000000001.json").unlink()
+    with pytest.raises(pf.PaneflowError, match="or the folder was removed"):
+        lease.check()
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_runs_that_race_lose_no_update(tmp_path: Path, seed: int) -> None:
-    """Each run reads a counter once, then counts on by itself, as a stream does with its state."""
-    counter = tmp_path / "counter"
+def test_runs_that_race_lose_no_commit(tmp_path: Path, seed: int) -> None:
+    """Each run reads a text once, then adds to it by itself, as a stream does with its state."""
     written: list[str] = []
     lost: list[str] = []
 
-    def run(r: random.Random) -> None:
-        for _ in range(8):
+    def run(r: random.Random, who: str) -> None:
+        for round_ in range(8):
             try:
-                lease = Lease(tmp_path, "state")
-                read = counter.read_text() if counter.exists() else ""
+                lease, text = taken(tmp_path, f"{who}{round_}")
+                text += f"({who}{round_})"
+                written.append(f"({who}{round_})")
                 for _ in range(r.randrange(1, 30)):
-                    read += r.choice("abcdefgh")
-                    put(lease, counter, read)
-                    written.append(read[-1])
+                    text += r.choice("abcdefgh")
+                    lease.commit(text.encode())
+                    written.append(text[-1])
             except pf.PaneflowError as error:
                 lost.append(str(error))
 
-    runs = [threading.Thread(target=run, args=(random.Random(f"{seed} {k}"),)) for k in range(6)]
+    runs = [
+        threading.Thread(target=run, args=(random.Random(f"{seed} {k}"), f"{k}:")) for k in range(6)
+    ]
     for thread in runs:
         thread.start()
     for thread in runs:
         thread.join()
-    assert len(counter.read_text()) == len(written)
+    assert sorted(committed(tmp_path)) == sorted("".join(written))
     assert all("another run" in why for why in lost)
-    assert len(list(tmp_path.glob(".state-run-*"))) == 1
+    assert len(list(tmp_path.iterdir())) == 1

@@ -5,8 +5,9 @@ Raw rows stay in the JVM where possible; only slices cross into Python. There ar
 - `finite/batch.py` answers over finite frames; `pieces.py` limits how many rows are made at once.
 - `unbounded/streaming.py` answers over unbounded frames; `shard_state.py` is the state of each
   shard, `watermarks.py` says which watermark a plan goes by, and `observed.py` what it reports.
-- `sinks/sink.py` answers into a sink; `memory.py` is its state on disk, `commits.py` says which
-  batches are done, and `lease.py` lets only the newest run of a stream write.
+- `sinks/sink.py` answers into a sink; `memory.py` is its state in files, `commits.py` says which
+  batches are done, and `lease.py` lets only the newest run of a stream go on. `storage/` is where
+  those files are: on a disk, or on any file system of Spark.
 
 All of them use `slices/`: `native.py` cuts slices with Spark's own aggregates, and `parcels.py`
 carries what Spark has no aggregate for. `frames.py` reads the columns of a frame, which

@@ -8,6 +8,7 @@ forms of their own (`Aggregate.form`): an older form is refused, for the queries
 2: a shard has a clock of its own (`unbounded/clocks.py`), for streams that close their windows
    when idle; a sink says in its commit which batch is closing windows for that reason.
 3: a sink commits every batch, also one that brought nothing, and its files have checksums.
+4: a sink's commits are numbered, and its files are named after the run that wrote them.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from paneflow.windows import Custom
 if TYPE_CHECKING:
     from paneflow.query import Query
 
-VERSION = 3
+VERSION = 4
 
 
 def stream_identity(query: Query) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The commit of a sink: how far a stream has come, in a file that detects damage to itself."""
+"""The commit of a sink: how far a stream has come, in text that detects damage to itself."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import json
 import os
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from paneflow.engines.spark.sinks.lease import Lease, name_of
+from paneflow.engines.spark.storage.contract import Storage
+from paneflow.engines.spark.storage.places import active_session, storage_of
 from paneflow.engines.spark.versions import (
     VERSION,
     check_query,
@@ -21,7 +23,10 @@ from paneflow.errors import InputError
 if TYPE_CHECKING:
     from paneflow.query import Query
 
-COMMIT = "commit.json"
+FOLDER = "paneflow"
+"""The folder of a checkpoint that holds its commits; Spark's part is beside it."""
+OLD_COMMIT = "commit.json"
+"""The only commit, as versions before 4 wrote it."""
 CHECK = "check"
 
 BEGUN: dict[str, Any] = {
@@ -35,9 +40,15 @@ BEGUN: dict[str, Any] = {
     "closing": None,
     "beats": False,
     "every": False,
+    "number": 0,
+    "run": 0,
+    "token": "",
+    "rivals": [],
 }
 """The state before the first batch; also what older versions did not write. `events` is the batch
-that kept events and marks, if any, `every` whether each batch was committed. Beside these a state
+that kept events and marks, if any, `every` whether each batch was committed. `number` counts
+commits, `run` the runs that began; `token` tells runs apart that begin at the same time, and
+`rivals` are the runs that may still be busy with the batch that comes next. Beside these a state
 has `files`, the checksums of the files that it needs."""
 
 
@@ -67,7 +78,8 @@ def progress(checkpoint: str | os.PathLike[str]) -> Progress:
     """How far a stream has come, whether it is running or not.
 
     Args:
-        checkpoint: The checkpoint folder that was given to `write_stream`.
+        checkpoint: The checkpoint that was given to `write_stream`. A URI of another file system
+            needs a running Spark session.
 
     Returns:
         The progress as of the last batch that is done.
@@ -80,9 +92,8 @@ def progress(checkpoint: str | os.PathLike[str]) -> Progress:
         paneflow.errors.InputError: somewhere/else holds no commit of write_stream: name the \
 checkpoint of a stream that has done a batch
     """
-    folder = Path(checkpoint) / "paneflow"
-    state = _stored(folder)
-    if state is None:
+    state = stored(storage_of(active_session(), checkpoint, "checkpoint").within(FOLDER))
+    if state is None or state["batch"] < 0:
         raise InputError(
             f"{checkpoint} holds no commit of write_stream: name the checkpoint of a stream that "
             f"has done a batch"
@@ -101,11 +112,8 @@ def begun(query: Query, beats: bool) -> dict[str, Any]:
     return BEGUN | own
 
 
-def read_commit(folder: Path, asked: dict[str, Any]) -> dict[str, Any] | None:
-    """The state that was committed last, None if there is none; `asked` is what it must go on."""
-    found = _stored(folder)
-    if found is None:
-        return None
+def check_goes_on(found: dict[str, Any], asked: dict[str, Any]) -> None:
+    """Refuse a state that is not of the stream that `asked` would begin."""
     check_query(found["query"], asked["query"])
     if found["beats"] != asked["beats"]:
         raise InputError(
@@ -113,7 +121,6 @@ def read_commit(folder: Path, asked: dict[str, Any]) -> dict[str, Any] | None:
             f"and Spark cannot go on with other sources: start it as before, or name a new "
             f"checkpoint"
         )
-    return found | {"version": VERSION}
 
 
 def to_text(state: dict[str, Any]) -> str:
@@ -126,28 +133,32 @@ def checksum(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def damaged(folder: Path, what: str) -> InputError:
+def damaged(storage: Storage, what: str) -> InputError:
     """The error for a checkpoint that a stream cannot continue from."""
     return InputError(
-        f"the stream's state in {folder} is damaged: {what}. Restore the whole checkpoint from a "
-        f"copy, or start over with a new checkpoint and a new sink"
+        f"the stream's state in {storage.uri} is damaged: {what}. Restore the whole checkpoint "
+        f"from a copy, or start over with a new checkpoint and a new sink"
     )
 
 
-def _stored(folder: Path) -> dict[str, Any] | None:
-    """The state in a folder, checked; None if there is none."""
+def stored(storage: Storage) -> dict[str, Any] | None:
+    """The state that was committed last, checked; None if there is none."""
+    name = OLD_COMMIT
     try:
-        data = (folder / COMMIT).read_bytes()
-    except FileNotFoundError:
-        return None
+        newest = Lease(storage).newest()
+        if newest is not None:
+            name = name_of(newest[0])
+        elif OLD_COMMIT not in storage.names():
+            return None
+        data = storage.read(OLD_COMMIT) if newest is None else newest[1]
     except OSError as error:
-        raise damaged(folder, f"{COMMIT} cannot be read ({error.strerror})") from None
+        raise damaged(storage, f"{name} cannot be read ({error.strerror})") from None
     try:
         found: Any = json.loads(data)
     except ValueError:
-        raise damaged(folder, f"{COMMIT} holds no JSON") from None
+        raise damaged(storage, f"{name} holds no JSON") from None
     if not isinstance(found, dict) or not _is_count(found.get("version")):
-        raise damaged(folder, f"{COMMIT} has no version")
+        raise damaged(storage, f"{name} has no version")
     check_version(found["version"])
     given = found.pop(CHECK, None)
     if given is None and found["version"] < 3:
@@ -155,9 +166,10 @@ def _stored(folder: Path) -> dict[str, Any] | None:
         kept = {"events": found.get("batch")} if whole else {}
         found = BEGUN | found | {"files": {}} | kept
     elif given != _check_of(found):
-        raise damaged(folder, f"{COMMIT} is not as it was written")
-    if not _is_state(found):
-        raise damaged(folder, f"{COMMIT} holds no state")
+        raise damaged(storage, f"{name} is not as it was written")
+    found = BEGUN | found
+    if not _is_state(found) or found["number"] != (newest[0] if newest else 0):
+        raise damaged(storage, f"{name} holds no state")
     state: dict[str, Any] = found
     return state
 
@@ -185,6 +197,10 @@ def _is_state(found: dict[str, Any]) -> bool:
         and isinstance(found["chunks"], list)
         and all(map(_is_count, found["chunks"]))
         and (events is None or _is_count(events))
+        and all(_is_count(found[name]) for name in ("number", "run"))
+        and isinstance(found["token"], str)
+        and isinstance(found["rivals"], list)
+        and all(map(_is_count, found["rivals"]))
         and all(isinstance(found[name], bool) for name in ("beats", "every"))
         and all(isinstance(found.get(name), dict) for name in ("files", "query"))
         and (closing is None or (isinstance(closing, dict) and _says_when(closing)))

@@ -1,90 +1,94 @@
-"""Which run of a stream may write into a folder: the newest, and no other.
+"""Which run of a stream may go on: the newest, and no other.
 
 A stream may be started again while the run before it has not ended: Spark stops that one only as
 the new one starts, and knows nothing of a run in another process. What an old run is still
 working on must not replace what a newer one has written.
 
-A run writes its drafts in a room of its own and moves them to their places when they are complete.
-A newer run removes the rooms of all runs before it, with every draft in them, before it reads
-anything. A draft that is gone cannot be moved: so either an old run's file is in its place before
-the newer run looks, or it never gets there. This needs no lock and no clock, only a file system
-that creates, moves and removes files and folders atomically.
+The commits of a stream are numbered, and each number is written once, by whoever comes first
+(`Storage.create`). A run begins with a commit of its own, which changes nothing but who goes on;
+from then on the run before it finds the number taken that it would write next, and fails. This
+needs no lock and no clock. Only the newest commit is kept, so a number may be free again that was
+taken: a run whose commit is not the newest has lost the lease, too.
 """
 
 from __future__ import annotations
 
-import errno
-import os
-import time
-import uuid
-from collections.abc import Callable
-from pathlib import Path
-
+from paneflow.engines.spark.storage.contract import Storage, drafted
 from paneflow.errors import PaneflowError
+
+PREFIX = "commit-"
+SUFFIX = ".json"
 
 
 class Lease:
-    """The right of one run to write into a folder, until a newer run takes it."""
+    """The right of one run to commit, until a newer run takes it."""
 
-    def __init__(self, folder: Path, name: str) -> None:
-        """Take the lease from all runs before; `name` tells the streams of one folder apart."""
-        self._folder = folder
-        self._prefix = f".{name}-run-"
-        self._room = self._made()
-        for older in self._rooms():
-            if older < self._room.name:
-                _remove(folder / older)
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._own = 0
 
-    def replace(self, path: Path, write: Callable[[Path], None]) -> None:
-        """Have a file of the folder written as a whole, in place of the one before, if any."""
-        draft = self._room / path.name
-        try:
-            write(draft)
-            os.replace(draft, path)
-        except FileNotFoundError:
-            raise self._lost() from None
+    def newest(self) -> tuple[int, bytes] | None:
+        """The newest commit and its number, if there is any."""
+        while True:
+            number = self._newest()
+            if number is None:
+                return None
+            try:
+                return number, self._storage.read(name_of(number))
+            except FileNotFoundError:
+                continue  # a newer one has come, and this one is gone
+
+    def take(self, number: int, data: bytes) -> bool:
+        """Take the lease by a commit; False if another run was faster."""
+        return self._put(number, data)
+
+    def commit(self, data: bytes) -> None:
+        """Write the next commit, and remove the one before."""
+        if not self._put(self._own + 1, data):
+            raise lost(self._storage)
 
     def check(self) -> None:
         """Refuse to go on if a newer run has taken the lease."""
-        if not self._room.exists():
-            raise self._lost()
+        if self._newest() != self._own:
+            raise lost(self._storage)
 
-    def _lost(self) -> PaneflowError:
-        return PaneflowError(
-            f"this run may no longer write into {self._folder}: another run of the same stream "
-            f"has started since and goes on in its place, or the folder was removed. Nothing is "
-            f"lost; let only one run go on"
-        )
-
-    def _made(self) -> Path:
-        """Make a room that is newer than all others, under a name that was never used."""
-        while True:
-            newest = max(self._rooms(), default=self._prefix + "0")
-            number = int(newest.removeprefix(self._prefix).partition("-")[0]) + 1
-            room = self._folder / f"{self._prefix}{number:09}-{uuid.uuid4().hex}"
-            room.mkdir()
-            if max(self._rooms(), default="") == room.name:
-                return room
-            # Another run has begun at the same time, or sooner and with a greater number.
-            _remove(room)
-
-    def _rooms(self) -> list[str]:
-        found = (path.name for path in self._folder.iterdir())
-        return [name for name in found if name.startswith(self._prefix)]
-
-
-def _remove(room: Path) -> None:
-    """Remove a room and the drafts in it, also those that are being written."""
-    while True:
+    def _put(self, number: int, data: bytes) -> bool:
         try:
-            for draft in room.iterdir():
-                draft.unlink(missing_ok=True)
-            room.rmdir()
+            if not self._storage.create_or_find(name_of(number), data):
+                return False
         except FileNotFoundError:
-            return  # another run has removed it
-        except OSError as error:
-            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-                raise
-            time.sleep(0.001)  # a draft has come meanwhile
-        else:
-            return
+            return False  # the commit that was in the way is gone, so there is a newer one
+        names = self._storage.names()
+        if _greatest(names) != number:
+            return False
+        self._own = number
+        for name in names:
+            if (_number(drafted(name) or name) or number) < number:
+                self._storage.remove(name)
+        return True
+
+    def _newest(self) -> int | None:
+        return _greatest(self._storage.names())
+
+
+def lost(storage: Storage) -> PaneflowError:
+    """The error of a run that has lost the lease."""
+    return PaneflowError(
+        f"this run may no longer write into {storage.uri}: another run of the same stream has "
+        f"started since and goes on in its place, or the folder was removed. Nothing is lost; "
+        f"let only one run go on"
+    )
+
+
+def name_of(number: int) -> str:
+    """The file of a commit."""
+    return f"{PREFIX}{number:012}{SUFFIX}"
+
+
+def _number(name: str) -> int | None:
+    digits = name.removeprefix(PREFIX).removesuffix(SUFFIX)
+    return int(digits) if digits.isdigit() and name == name_of(int(digits)) else None
+
+
+def _greatest(names: list[str]) -> int | None:
+    return max((n for n in map(_number, names) if n is not None), default=None)

@@ -4,7 +4,7 @@ Inside a micro-batch the input is a finite frame, so Spark's own aggregates can 
 state store is needed: open windows are in this process, and on disk beside the checkpoint. A
 batch is final once its commit is written. Everything before that may happen twice if the driver
 dies, and is done under the number of the batch, so that the second time replaces the first. A run
-that is still busy when a newer one starts can replace nothing (`lease.py`).
+that is still busy when a newer one starts can change nothing (`lease.py`).
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from paneflow.engines.live.open_windows import Held, OpenWindows
 from paneflow.engines.live.stream_options import StreamOptions
 from paneflow.engines.spark.frames import column, declared, read, rows_schema, spark_schema
-from paneflow.engines.spark.sinks.lease import Lease
 from paneflow.engines.spark.sinks.memory import Memory
+from paneflow.engines.spark.sinks.parquet_files import ParquetFiles
 from paneflow.engines.spark.slices.chunked import numbered, stored_after
 from paneflow.engines.spark.slices.native import carried, instant, restored, slices_natively, ticks
 from paneflow.engines.spark.slices.packing import PARCELS, from_bytes
 from paneflow.engines.spark.slices.parcels import SliceParcels
+from paneflow.engines.spark.storage.contract import Storage
+from paneflow.engines.spark.storage.places import made, storage_of
 from paneflow.engines.spark.unbounded.streaming import check_stream
 from paneflow.errors import InputError, QueryError
 from paneflow.slicing.slices import LAST
@@ -67,21 +67,25 @@ def write_stream(
     _check_sink(sink, "rows")
     if late is not None:
         _check_sink(late, "late events")
-    folder = Path(checkpoint).absolute()  # a server of Spark Connect works in another folder
-    memory = Memory(folder / "paneflow", query, beats=options.idle is not None)
-    each = EachBatch(
-        query,
-        whole,
-        _sink(sink, rows, "rows"),
-        memory,
-        options,
-        None if late is None else _sink(late, whole, "late"),
-    )
+    spark = frame.sparkSession
+    write = _sink(spark, sink, rows, "rows")
+    write_late = None if late is None else _sink(spark, late, whole, "late")
+    used = [s.uri for s in (write, write_late) if isinstance(s, ParquetFiles) and s.used]
+    place = storage_of(spark, checkpoint, "checkpoint")
+    memory = Memory(place, query, beats=options.idle is not None)
+    if used and not memory.begun:
+        raise InputError(
+            f"{used[0]} holds rows of another stream, and the checkpoint {place.uri} is new: "
+            f"name an empty folder, or the checkpoint that those rows belong to"
+        )
+    each = EachBatch(query, whole, write, memory, options, write_late)
+    for storage, what in _places(place, write, write_late):
+        made(storage, what)
     source_of_batches = events if options.idle is None else _with_beats(events)
     writer = source_of_batches.writeStream.foreachBatch(each)
     if trigger:
         writer = writer.trigger(**trigger)
-    return writer.option("checkpointLocation", str(folder / "spark")).start()
+    return writer.option("checkpointLocation", place.within("spark").uri).start()
 
 
 def _read_of(query: Query, whole: pa.Schema) -> pa.Schema:
@@ -97,9 +101,17 @@ def _check_sink(sink: Any, what: str) -> None:
         )
 
 
-def _sink(sink: Any, schema: pa.Schema, name: str) -> Sink:
-    made: Sink = sink if callable(sink) else ParquetFiles(Path(sink).absolute(), schema, name)
-    return made
+def _sink(spark: Any, sink: Any, schema: pa.Schema, name: str) -> Sink:
+    if not callable(sink):
+        return ParquetFiles(storage_of(spark, sink, f"sink for {name}"), schema, name)
+    function: Sink = sink
+    return function
+
+
+def _places(checkpoint: Storage, *sinks: Sink | None) -> list[tuple[Storage, str]]:
+    """The folders that a stream writes to."""
+    files = [(sink.storage, "sink") for sink in sinks if isinstance(sink, ParquetFiles)]
+    return [*files, (checkpoint, "checkpoint")]
 
 
 def _with_beats(frame: Any) -> Any:
@@ -136,6 +148,7 @@ class EachBatch:
         self._options = options
         self._open = OpenWindows(query, self._source, max_rows=options.max_rows)
         self._held: Held | None = None
+        self._placed = False
         memory.load(self._open.layout, self._source)  # refuses what is damaged before Spark starts
         self._active = time.monotonic()
 
@@ -145,6 +158,11 @@ class EachBatch:
         if not self._memory.follows(batch):
             return  # committed before the driver died
         state = self._memory.state
+        if not self._placed:
+            for sink in (self._write, self._write_late):
+                if isinstance(sink, ParquetFiles):
+                    sink.take_over(state["run"], state["rivals"], batch)
+            self._placed = True
         slices, events, latest, dropped = self._brought(
             frame.select(*frame.columns[: len(self._source)])
         )
@@ -251,22 +269,3 @@ def _latest(table: pa.Table, column: str) -> int | None:
     """The latest time of a table, in microseconds."""
     latest: int | None = pc.max(table.column(column).cast(pa.int64())).as_py()
     return latest
-
-
-class ParquetFiles:
-    """A folder with one file for each batch that has rows, under the batch's number."""
-
-    def __init__(self, folder: Path, schema: pa.Schema, name: str) -> None:
-        self._folder = folder
-        self._schema = schema
-        self._name = name
-        self._lease: Lease | None = None
-        folder.mkdir(parents=True, exist_ok=True)
-
-    def __call__(self, rows: pa.Table, batch: int) -> None:
-        if self._lease is None:
-            self._lease = Lease(self._folder, self._name)
-        path = self._folder / f"{self._name}-{batch:09}.parquet"
-        if rows.num_rows or path.exists():
-            given = rows.cast(self._schema)
-            self._lease.replace(path, lambda draft: pq.write_table(given, draft))
