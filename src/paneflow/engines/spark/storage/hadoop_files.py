@@ -49,11 +49,11 @@ class HadoopFiles(Storage):
             with _as_python():
                 listed = self._files.listStatus(self._path)
                 # All in one text: a call for each file would take a minute for a hundred thousand.
-                paths = self._array("java.lang.Object", len(listed))  # Py4J takes no other arrays
-                found = self._jvm.org.apache.hadoop.fs.FileUtil.stat2Paths(listed)
-                self._jvm.java.lang.System.arraycopy(found, 0, paths, 0, len(listed))
+                hadoop = self._jvm.org.apache.hadoop
+                listed = self._copied(listed, "org.apache.hadoop.fs.FileStatus")
+                paths = self._copied(hadoop.fs.FileUtil.stat2Paths(listed), "java.lang.Object")
                 paths = self._jvm.java.util.Arrays.asList(paths)
-                joined = str(self._jvm.org.apache.hadoop.util.StringUtils.join("\n", paths))
+                joined = str(hadoop.util.StringUtils.join("\n", paths))
         except FileNotFoundError:
             return []
         return [path.rpartition("/")[2] for path in joined.split("\n") if path]
@@ -117,6 +117,12 @@ class HadoopFiles(Storage):
         except Exception:
             self._files.delete(draft, False)
             raise
+
+    def _copied(self, array: Any, kind: str) -> Any:
+        """An array of exactly this type, without which Py4J does not find the method."""
+        copied = self._array(kind, len(array))
+        self._jvm.java.lang.System.arraycopy(array, 0, copied, 0, len(array))
+        return copied
 
     def _array(self, kind: str, size: int) -> Any:
         lang = self._jvm.java.lang
