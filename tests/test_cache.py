@@ -557,6 +557,83 @@ def test_nobody_waits_for_what_is_done(tmp_path: Path, holder: Any) -> None:
         assert holder.poll() is None
 
 
+def killing(holder: Any, look: int) -> Callable[[], bool]:
+    """Says that a kernel is not there yet; at one look, ends the process that compiles it."""
+    looks = itertools.count(1)
+
+    def done() -> bool:
+        if next(looks) == look:
+            holder.kill()
+        return False
+
+    return done
+
+
+def test_what_another_process_compiles_is_done_last(tmp_path: Path, holder: Any) -> None:
+    worked: list[str] = []
+    done = killing(holder, 2)
+
+    def work(name: str) -> str:
+        worked.append(name)
+        with turns.turn(tmp_path / name, done if name == "lock" else lambda: False):
+            return name.upper()
+
+    assert turns.in_any_order(work, ["free", "lock", "free too"]) == ["FREE", "LOCK", "FREE TOO"]
+    assert worked == ["free", "lock", "free too", "lock"]
+
+
+def test_the_only_work_waits(tmp_path: Path, holder: Any) -> None:
+    worked: list[str] = []
+    done = killing(holder, 2)
+
+    def work(name: str) -> str:
+        worked.append(name)
+        with turns.turn(tmp_path / name, done):
+            return name.upper()
+
+    assert turns.in_any_order(work, ["lock"]) == ["LOCK"]
+    assert worked == ["lock"]
+
+
+def test_what_is_being_compiled_is_not_given_up(tmp_path: Path, holder: Any) -> None:
+    worked: list[str] = []
+    done = killing(holder, 2)
+
+    def work(name: str) -> str:
+        worked.append(name)
+        with turns.turn(tmp_path / name, lambda: False), turns.turn(tmp_path / "lock", done):
+            return name.upper()
+
+    assert turns.in_any_order(work, ["a", "b"]) == ["A", "B"]
+    assert worked == ["a", "b"]
+
+
+def test_functions_of_a_user_do_not_fail_because_another_process_compiles_them(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = A.define(lambda x: x * 1.2508, lambda a, b: a + b, lambda p: p, 0.0, commutative=True)
+    query = pf.Query(
+        {"sliding": W.sliding(4, 2), "visit": W.session(3)},
+        {"own": own("v"), "mean": A.mean("v")},
+        time="t",
+    )
+    waited, taken = turns._waited, list[Path]()
+
+    def taken_at_first(path: Path, done: Callable[[], bool]) -> int | None:
+        if not turns._waits.get() and path not in taken:
+            taken.append(path)
+            raise turns.Taken
+        return waited(path, done)
+
+    monkeypatch.setattr(turns, "_waited", taken_at_first)
+    table = pa.table({"t": [1, 2, 4], "v": [1.0, 2.0, 4.0]})
+    rows = query.over(table).to_pylist()
+    assert taken
+    events = list(zip(table["t"].to_pylist(), table["v"].to_pylist(), strict=True))
+    sums = [1.2508 * sum(v for t, v in events if row["start"] <= t < row["end"]) for row in rows]
+    assert [row["own"] for row in rows] == pytest.approx(sums)
+
+
 def test_nobody_waits_for_ever(
     tmp_path: Path, holder: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -350,6 +350,27 @@ COMPILING = _breaks(
         "if handle >= 0:",
         "tests/test_cache.py -k removed_meanwhile",
     ),
+    (
+        "turns: half a compilation is given up for other work",
+        "turns.py",
+        "        with _waiting(True):\n            yield\n",
+        "        yield\n",
+        "tests/test_cache.py -k not_given_up",
+    ),
+    (
+        "turns: other work waits for what another process compiles",
+        "turns.py",
+        "with _waiting(False), contextlib.suppress(Taken):",
+        "with contextlib.suppress(Taken):",
+        "tests/test_cache.py -k done_last",
+    ),
+    (
+        "turns: a turn that is taken passes for a failure of a user's function",
+        "turns.py",
+        "class Taken(BaseException):",
+        "class Taken(Exception):",
+        "tests/test_cache.py -k functions_of_a_user",
+    ),
 )
 
 AGGREGATES = _breaks(

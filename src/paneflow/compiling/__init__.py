@@ -4,8 +4,9 @@ Numba can keep what it compiled, but beside the source or in a home folder, whic
 not have; it looks at one file only, so a kernel would go on with the old version of a function
 that it calls from another file; and processes that start together compile the same things side
 by side. Kernels here are kept in one folder (`folder.py`), under a name made of everything their
-machine code depends on (`identity.py`), and are compiled by one process while others wait
-(`turns.py`). Nothing of this touches Numba's settings, which belong to the user.
+machine code depends on (`identity.py`), and are compiled by one process while others wait, or
+compile what they need besides (`turns.py`). Nothing of this touches Numba's settings, which belong
+to the user.
 
 `compiled` is for functions that Python calls. What only other compiled functions call is a
 `helper`: it becomes part of them, and nothing is kept for it alone.
@@ -17,6 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 from paneflow.compiling.kernel import inner, keep
+from paneflow.compiling.turns import in_any_order
 
 Compiler = Callable[[Callable[..., Any]], Any]
 
@@ -35,4 +37,4 @@ lean: Compiler = inner(forceinline=True, _nrt=False)
 pasted: Compiler = inner(inline="always")
 """Compiles a helper by pasting it into its callers before their types are known."""
 
-__all__ = ["compiled", "held", "helper", "inner", "keep", "lean", "pasted"]
+__all__ = ["compiled", "held", "helper", "in_any_order", "inner", "keep", "lean", "pasted"]

@@ -16,6 +16,7 @@ from paneflow.aggregates.lowering import Lowering
 from paneflow.aggregates.operator import Array, Operator, Partials
 from paneflow.aggregates.sums import Sum
 from paneflow.aggregates.values import Kind
+from paneflow.compiling import in_any_order
 from paneflow.engines.table.store import Store
 from paneflow.merging import MERGERS, multiset
 from paneflow.merging.flat_fat import FlatFat
@@ -130,7 +131,8 @@ class _Merging:
 
     def results(self, aggregates: Mapping[str, Aggregate]) -> dict[str, Result]:
         lowering = Lowering(aggregates, self._kinds)
-        merged = {operator: self._merged(operator) for operator in lowering.operators}
+        operators = lowering.operators
+        merged = dict(zip(operators, in_any_order(self._merged, operators), strict=True))
         made: dict[str, Result] = {}
         for name, aggregate in aggregates.items():
             if isinstance(aggregate, Constant):

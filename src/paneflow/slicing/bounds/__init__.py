@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from paneflow.compiling import in_any_order
 from paneflow.slicing.arranged import Arranged
 from paneflow.slicing.bounds import by_event, by_growth, by_mark, by_step, by_time
 from paneflow.slicing.bounds.given import Given, given
@@ -48,14 +49,13 @@ def find_ranges(
     sliding = [window for window in windows if isinstance(window, Sliding)]
     if len(sliding) == len(windows):
         return by_time.sliding(sliding, part, ends_in)
-    return Found.joined(
-        [
-            by_time.sliding([window], part, ends_in).ranges
-            if isinstance(window, Sliding)
-            else _finder(window)(window, part, columns)
-            for window in windows
-        ]
-    )
+
+    def found(window: Window) -> Ranges:
+        if isinstance(window, Sliding):
+            return by_time.sliding([window], part, ends_in).ranges
+        return _finder(window)(window, part, columns)
+
+    return Found.joined(in_any_order(found, windows))
 
 
 def _finder(window: Window) -> Finder:
