@@ -129,8 +129,17 @@ def _kernel(code: Code, name: str, loop: Text, before: Text | None) -> Callable[
     shape = Shape(code)
     glue = _glue(code) + (_lean(textwrap.dedent(before(shape)), code) if before is not None else "")
     title, users = f"{name} of {code.title}", bool(code.owner)
-    run = compile_loop(title, functions, loop(shape), name, glue, code.compiled, checked=users)
+    text = loop(shape)
+    run = compile_loop(
+        title, functions, text, name, glue, code.compiled, checked=users, sparing=_sparing(code)
+    )
     return guarded(run, code.owner) if users else run
+
+
+def _sparing(code: Code) -> tuple[str, ...]:
+    """The roles of functions that make no arrays and raise no errors."""
+    scalars = all(c.width is None for c in code.components)
+    return ("combine_into", "gather", *(("absorb",) if scalars and not code.owner else ()))
 
 
 def _lean(helpers: str, code: Code) -> str:
@@ -156,15 +165,18 @@ def compile_loop(
     compiled: bool = True,
     *,
     checked: bool = False,
+    sparing: tuple[str, ...] = (),
 ) -> Callable[..., Any]:
     """The function `name` that a text defines, around functions it calls by the given names.
+
+    Those that play the `sparing` roles are compiled into their callers (`lean`).
 
     If `checked`, compiled functions raise an error where they would not do what Python does, and
     `Unchecked` says why that cannot be had.
     """
     exported = functions_text(functions, checked=checked) if compiled else None
     if exported is not None:
-        for role in ("combine_into", "gather"):
+        for role in sparing:
             exported = exported.replace(f"@helper\ndef user_{role}(", f"@lean\ndef user_{role}(")
     text = HEADER.format(title=title) + (exported or "")
     text += glue + "\n\n@compiled\n" + textwrap.dedent(loop).strip() + "\n"
@@ -199,7 +211,7 @@ def _glue(code: Code) -> str:
     else:
         step = f"p{unwrap}"
     bodies = [
-        ("helper", f"absorb(p, {values})", step),
+        ("lean" if "absorb" in _sparing(code) else "helper", f"absorb(p, {values})", step),
         ("helper", "combine(p, q)", f"user_combine(p{unwrap}, q{unwrap})"),
     ]
     if code.gather is not None:

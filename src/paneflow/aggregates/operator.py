@@ -60,6 +60,17 @@ class Code(NamedTuple):
     gather: Callable[..., Any] | None
 
 
+class Running(NamedTuple):
+    """Partials in another form, to which events are added one by one."""
+
+    operator: Operator
+    """Absorbs events into such partials, and combines them; their columns have the same types."""
+    opened: Callable[[Any], Any]
+    """From columns of partials to columns in this form."""
+    settled: Callable[[Any], Any]
+    """And back."""
+
+
 @dataclass(frozen=True, repr=False)
 class Operator:
     """lift and combine over typed components.
@@ -93,6 +104,8 @@ class Operator:
         compiled: Whether the functions are compiled.
         owner: The aggregate to which the functions belong, if a user wrote them.
         booleans: The inputs that `lift` takes as booleans; columns hold them as integers.
+        running: How events are added to many partials at a time, one by one, where another form of
+            the partial makes that cheaper.
         provides: Operators over the same inputs whose components are among this one's, as pairs of
             a name and the places of the components.
     """
@@ -117,6 +130,7 @@ class Operator:
     compiled: bool = field(default=True, compare=False)
     owner: str = field(default="", compare=False)
     booleans: tuple[int, ...] = field(default=(), compare=False)
+    running: Running | None = field(default=None, compare=False)
     provides: tuple[tuple[str, tuple[int, ...]], ...] = field(default=(), compare=False)
 
     def __repr__(self) -> str:

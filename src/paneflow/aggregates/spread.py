@@ -12,26 +12,43 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from paneflow.aggregates._numerics import deviation as of_floats, whole_deviation as of_integers
+from paneflow.aggregates._numerics import (
+    deviation as of_floats,
+    running_deviation as running,
+    whole_deviation as of_integers,
+)
 from paneflow.aggregates._numerics.decimals import power_of_ten
 from paneflow.aggregates.aggregate import Constant, Kinds, Lowered, Merged, Types
-from paneflow.aggregates.operator import Array, Component, Input, Operator
+from paneflow.aggregates.operator import Array, Component, Input, Operator, Running
 from paneflow.aggregates.values import ADDED, Kind
 
 
 def deviation(column: str) -> Operator:
     """Count, mean and squared deviations of floats."""
-    names = ("mean", "rest", "squares", "scale")
+    one_by_one = Operator(
+        "running_deviation",
+        (Input(column),),
+        _components("origin", "total", "squares", "scale"),
+        of_floats.IDENTITY,
+        running.merge,
+        absorb=running.absorb,
+        bare=False,
+    )
     return Operator(
         "deviation",
         (Input(column),),
-        (Component("n", "int64"), *(Component(name, "float64") for name in names)),
+        _components("mean", "rest", "squares", "scale"),
         of_floats.IDENTITY,
         of_floats.combine,
         of_floats.lift,
         gather=of_floats.gather,
         bare=False,
+        running=Running(one_by_one, running.opened, running.settled),
     )
+
+
+def _components(*names: str) -> tuple[Component, ...]:
+    return Component("n", "int64"), *(Component(name, "float64") for name in names)
 
 
 def whole_deviation(column: str) -> Operator:

@@ -9,6 +9,7 @@ workers. When the watermark has passed a slice, it leaves.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -81,6 +82,7 @@ class OpenSlices:
         self._partials = {
             op: tuple(Grown.like(column) for column in op.empty(0)) for op in lowering.operators
         }
+        """Those of operators that add events in another form are in that form (`running`)."""
         self._last = np.full(tuning.first_room, -1)
         """For each key the cell of its last slice; -1 if it has none."""
         self._table = np.full(2 * tuning.first_room, -1, np.int32)
@@ -141,11 +143,15 @@ class OpenSlices:
         self._last[:] = -1
         if left is not None:
             self._put(left)
-        return block
+        settled = {
+            op: op.running.settled(parts) for op, parts in block.partials.items() if op.running
+        }
+        return replace(block, partials=block.partials | settled)
 
     def _absorb_each(self, operator: Operator, events: Batch, which: Array, cells: Array) -> None:
         """Add events to their cells one by one."""
         held = self._held(operator)
+        adding = operator.running.operator if operator.running else operator
         inputs = [present(events.columns, column_set(operator.columns))]
         for each in operator.inputs:
             of_time = each.column == TIME
@@ -153,7 +159,7 @@ class OpenSlices:
                 events.moments if of_time else events.columns[each.column].form(each.form)
             )
         try:
-            kernel(operator, "absorb_all", absorb_loop)(cells, which, *inputs, *held)
+            kernel(adding, "absorb_all", absorb_loop)(cells, which, *inputs, *held)
         except Exception:
             absorb_plainly(operator, cells, which, inputs, held)
             raise
@@ -171,6 +177,8 @@ class OpenSlices:
 
     def _combine_each(self, operator: Operator, cells: Array, parts: Partials) -> None:
         held = self._held(operator)
+        if operator.running:
+            parts, operator = operator.running.opened(parts), operator.running.operator
         try:
             kernel(operator, "combine_each", combine_each_loop)(cells, *parts, *held)
         except Exception:
@@ -274,7 +282,7 @@ def _find_cells(events, slices, cells, present, counts, done, used):  # type: ig
     mask = len(table) - 1
     begin = until = 0
     for j in range(done, len(which)):
-        i = which[j]
+        i = np.uint64(which[j])  # it cannot count from the end, which takes steps to find out
         now = t[i]
         if now < begin or now >= until:
             begin = now - (now - edges[0, 0]) % edges[0, 1]
@@ -286,8 +294,8 @@ def _find_cells(events, slices, cells, present, counts, done, used):  # type: ig
         k = key[i] >> bits
         if k >= len(last):
             return j, used
-        cell = last[k]
-        if cell < 0 or start[cell] != begin:
+        cell = last[np.uint64(k)]
+        if cell < 0 or start[np.uint64(cell)] != begin:
             at = _home(k, begin) & mask
             while True:
                 cell = table[at]
@@ -308,7 +316,7 @@ def _find_cells(events, slices, cells, present, counts, done, used):  # type: ig
             last[k] = cell
         cells[j] = cell
         if len(counts):
-            counts[cell] += len(present) == 0 or present[i]
+            counts[np.uint64(cell)] += len(present) == 0 or present[i]
     return len(which), used
 
 

@@ -1,4 +1,8 @@
-"""Generated loops that fold events, or partials, into the cells they belong to."""
+"""Generated loops that fold events, or partials, into the cells they belong to.
+
+Places are unsigned where much depends on it: one that may be negative could count from the end,
+which takes two steps more to find out.
+"""
 
 from paneflow.aggregates.kernels import Shape
 
@@ -8,9 +12,9 @@ def absorb_loop(shape: Shape) -> str:
     return f"""
         def absorb_all(cells, which, present, {shape.value_names()}, {shape.names("o")}):
             for j in range(len(cells)):
-                i = which[j]
+                i = np.uint64(which[j])
                 if len(present) == 0 or present[i]:
-                    c = cells[j]
+                    c = np.uint64(cells[j])
                     p = absorb({shape.load("o", "c")}, {shape.values("i")})
                     {shape.store("o", "c", "p")}
         """
