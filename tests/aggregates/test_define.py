@@ -113,6 +113,7 @@ def test_several_columns() -> None:
         assert values(weighted("i", "x"), window), "compared with the oracle's"
 
 
+@pytest.mark.long
 def test_columns_come_in_the_order_they_are_named() -> None:
     difference = total(lambda a, b: a - b, samples=[(1.0, 2.0)])
     assert values(difference("x", "i")) == [18.25 - 13]
@@ -469,6 +470,7 @@ def test_functions_of_one_name_are_different_functions() -> None:
     assert (row["plain"], row["negative"]) == (18.25, -18.25)
 
 
+@pytest.mark.long
 def test_lambdas_on_one_line_are_told_apart() -> None:
     def made(*functions: Callable[..., Any]) -> A.Aggregate:
         lift, lower = functions
@@ -506,7 +508,7 @@ combine = absorb = fold = merge = build = user_lift = user_combine = steps = tri
         later(lambda x: fold(x)),
         later(lambda x: merge(x)),
         later(lambda x: build(x)),
-        lambda x: user_lift(x),
+        later(lambda x: user_lift(x)),
         later(lambda x: user_combine(x)),
         later(lambda x: trial(x)),
     ],

@@ -157,6 +157,7 @@ def test_operators_are_compiled(name: str, kind: Kind) -> None:
         assert operator.compiled == (name not in PYTHON_OBJECTS)
 
 
+@pytest.mark.long
 def test_built_in_aggregates_never_loop_in_python(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(text: str, *_: Any) -> Callable[..., Any]:
         raise AssertionError(f"not taken from the folder of kernels:\n{text}")

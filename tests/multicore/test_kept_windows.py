@@ -33,6 +33,9 @@ EXACT: Aggregates = {"sum": A.sum("v"), "n": A.count()}
 FEW = EXACT | {"last": A.last("v")}
 MORE: Aggregates = {"some": A.count("v"), "peak": A.max("v"), "spread": A.var("v")}
 
+QUICK = ("subtract", "two_stacks", "daba", "slick_deque")
+"""One of each kind, of which the kernels do not take long to compile."""
+
 
 def lawful(merge: str, aggregates: Aggregates) -> Aggregates:
     """What an algorithm may merge by the laws it needs."""
@@ -86,7 +89,10 @@ class Opened:
     [FEW, pytest.param(FEW | MORE, marks=pytest.mark.long)],
     ids=["few", "more"],
 )
-@pytest.mark.parametrize("merge", ["auto", *AVAILABLE])
+@pytest.mark.parametrize(
+    "merge",
+    ["auto", *(m if m in QUICK else pytest.param(m, marks=pytest.mark.long) for m in AVAILABLE)],
+)
 def test_rows_are_those_of_a_table_however_events_come(merge: str, aggregates: Aggregates) -> None:
     for seed in range(8):
         r = random.Random(f"{merge} {seed}")

@@ -67,7 +67,7 @@ def check(r: random.Random, name: str, aggregates: tuple[str, ...]) -> None:
     assert_same_rows(case.query, rows, expected(case.query, case.table))
 
 
-@pytest.mark.parametrize("seeds", some_first(8, 25))
+@pytest.mark.parametrize("seeds", some_first(4, 25))
 @pytest.mark.parametrize("name", BY_NAME)
 def test_any_query_over_any_stream(name: str, seeds: range) -> None:
     for seed in seeds:
