@@ -202,7 +202,11 @@ def complaint(call: Callable[..., Any], arguments: dict[str, Any]) -> str | None
     return None
 
 
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize(
+    "name",
+    # Whatever is right is compiled: for a sketch that takes seconds.
+    [pytest.param(n, marks=pytest.mark.long if n == "A.moment_sketch" else ()) for n in CALLS],
+)
 def test_a_wrong_argument_is_refused_in_our_words(name: str) -> None:
     call, right = CALLS[name]
     if name != "Query.write_stream":  # which has no right arguments without a Spark

@@ -70,13 +70,13 @@ def check(spark: Any, case: Case) -> None:
     assert_same_set(case.query, rows.toArrow(), expected)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(5))
 def test_any_query_over_any_table(spark: Any, seed: int) -> None:
     check(spark, draw(random.Random(f"batch {seed}")))
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", range(8, 25))
+@pytest.mark.parametrize("seed", range(5, 25))
 def test_any_query_over_any_types(spark: Any, seed: int) -> None:
     check(spark, draw(random.Random(f"batch {seed}")))
 

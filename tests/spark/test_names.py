@@ -45,6 +45,12 @@ WAYS = {
     "positions": W.count(2),
 }
 """A window for each way to answer over a finite frame."""
+TWO = ("Spark alone", "parcels of slices")
+MOST_UNLIKE = [
+    pytest.param(window, id=way, marks=() if way in TWO else pytest.mark.long)
+    for way, window in WAYS.items()
+]
+"""In the first of them Spark reads the columns, in the second Python does."""
 
 
 def asked(window: W.Window, key: str, time: str, value: str, mark: str = "") -> pf.Query:
@@ -108,7 +114,7 @@ def test_any_character_in_a_stream(spark: Any, tmp_path: Path) -> None:
 # Upper and lower case.
 
 
-@pytest.mark.parametrize("window", WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize("window", MOST_UNLIKE)
 def test_case_does_not_matter_where_spark_ignores_it(spark: Any, window: W.Window) -> None:
     query = asked(window, "K", "Ts", "V")
     rows = query.over(frame_of(spark, EVENTS))
@@ -151,7 +157,7 @@ def test_results_that_spark_cannot_tell_apart(spark: Any) -> None:
 # Fields of structs.
 
 
-@pytest.mark.parametrize("window", WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize("window", MOST_UNLIKE)
 def test_fields_of_structs(spark: Any, window: W.Window) -> None:
     nested = frame_of(spark, EVENTS).selectExpr(
         "struct(k AS id, struct(ts AS at) AS `x.y`) AS House", "struct(v AS `load`) AS m"
