@@ -13,7 +13,7 @@ from paneflow.engines.live.closed import IN_NO_WINDOW, last_ends
 def test_few_times_in_many_windows_are_as_each_by_itself() -> None:
     r = random.Random(3)
     windows = [W.sliding(r.randint(1, 9), r.randint(1, 12), r.randint(-5, 5)) for _ in range(12)]
-    times = np.array([-40, -7, 0, 3, 50])
+    times = np.array([-40, -7, 0, 3, 50, 61])
     for several in (windows, windows[:1], [W.sliding(1, 100, 60)] * 9):
         wanted = [
             max(
