@@ -157,7 +157,7 @@ def test_a_checkpoint_of_another_query(begun: Callable[[pf.Query], Any], tmp_pat
 
 
 def test_a_checkpoint_of_a_newer_version(begun: Callable[[pf.Query], Any], tmp_path: Path) -> None:
-    commit = tmp_path / "c" / "paneflow" / "commit.json"
+    [commit] = (tmp_path / "c" / "paneflow").glob("commit-*.json")
     state = json.loads(commit.read_text())
     commit.write_text(json.dumps(state | {"version": 99}))
     before = trace(tmp_path)

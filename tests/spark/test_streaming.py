@@ -146,7 +146,8 @@ class Runner:
 
     @property
     def fused_counts(self) -> dict[str, int]:
-        state = json.loads((self.folder / "checkpoint" / "paneflow" / "commit.json").read_text())
+        [commit] = (self.folder / "checkpoint" / "paneflow").glob("commit-*.json")
+        state = json.loads(commit.read_text())
         return {name: state[name] for name in ("late", "dropped")}
 
 
