@@ -24,7 +24,7 @@ from paneflow.engines.multicore.tuning import tuning
 from paneflow.engines.multicore.workers.farm import Gathering
 from tests.multicore.support import random_pauses
 from tests.properties.compare import assert_same_rows
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, wait_until
 
 WINDOWS = [W.sliding(300, 7), W.sliding(50, 25), W.tumbling(40), W.sliding(500, 1, offset=3)]
 FLOATS = {"sum": A.sum("v"), "mean": A.mean("v"), "var": A.var("v")}
@@ -96,6 +96,29 @@ def test_floats_are_added_in_the_order_of_events_however_they_are_pushed() -> No
         [table.slice(k, 1) for k in range(3)],
     ):
         assert answered(query, pushes, 2)["sum"].to_pylist() == [large + small + small]
+
+
+@pytest.mark.parametrize("window", WINDOWS, ids=str)
+def test_events_of_one_key_are_added_as_they_are_among_others(
+    window: W.Window, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tuning, "deal_here", 0)
+    query = pf.Query(window, FLOATS | {"n": A.count("v"), "all": A.count()}, key="k", time="t")
+    table = events(3000).set_column(1, "k", pa.array(np.arange(3000) // 100 % 5))
+    v = pa.array(table["v"].to_numpy(), mask=np.arange(3000) % 7 == 0)
+    table = table.set_column(2, "v", v)
+    alone = [table.slice(at, 100) for at in range(0, len(table), 100)]
+    rows = answered(query, [table], 2)
+    for pushes in (alone, [table.slice(at, 70) for at in range(0, len(table), 70)]):
+        got = []
+        with Stream(query, 2, "slices") as stream:
+            for push in pushes:
+                stream.push(push)
+                wait_until(lambda: stream.metrics().waiting == 0)
+            stream.finish()
+            got += stream.results()
+        assert pa.concat_tables(got).equals(rows)
+    assert_same_rows(query, rows, query.over(table, engine="oracle"))
 
 
 @pytest.mark.parametrize("all_count", [False, True])

@@ -432,6 +432,13 @@ AGGREGATES = _breaks(
         f"{EACH_PAIR} and (tumbling or sliding)'",
     ),
     (
+        "running deviation: the origin stays where it was",
+        "running_deviation.py",
+        "if n & (n - 1) == 0:",
+        "if n < 0:",
+        "tests/aggregates/test_running_deviation.py",
+    ),
+    (
         "deviation: the wrong part is weighted",
         "_numerics/deviation.py",
         "step * gap * p[0], p[4]",
@@ -832,9 +839,16 @@ INTAKE = _breaks(
     ),
     (
         "slices: events without a value are counted",
-        "slices/open_slices.py",
-        "            counts[cell] += len(present) == 0 or present[i]",
-        "            counts[cell] += 1",
+        "slices/slice_loops.py",
+        "            counts[np.uint64(cell)] += len(present) == 0 or present[i]",
+        "            counts[np.uint64(cell)] += 1",
+        "tests/multicore/test_shared_slices.py",
+    ),
+    (
+        "slices: the last event of one key is lost",
+        "slices/slice_loops.py",
+        "    starts[found] = len(t)",
+        "    starts[found] = len(t) - 1",
         "tests/multicore/test_shared_slices.py",
     ),
     (

@@ -14,6 +14,7 @@ from paneflow.aggregates.operator import Array
 from paneflow.compiling import compiled
 from paneflow.engines.multicore.contract import Batch
 from paneflow.engines.multicore.threads.short_loops import places
+from paneflow.engines.multicore.tuning import tuning
 
 
 class Sharding(NamedTuple):
@@ -50,19 +51,41 @@ class Dealt(NamedTuple):
     events: Batch
     ends: Array
     """How many events there are up to the end of each push."""
-    which: list[Array]
-    """For each shard the positions of its events, in order."""
+    which: list[Array] | None
+    """For each shard the positions of its events, in order.
+
+    None if all have the same key, unless there are so few that it makes no difference."""
+
+    @property
+    def alike(self) -> bool:
+        """Whether it was seen that all events have the same key, and so one shard has them all."""
+        return self.which is None
+
+    def of(self, shard: int, sharding: Sharding) -> Array:
+        """The positions of a shard's events."""
+        if self.which is not None:
+            return self.which[shard]
+        return places(len(self.events) if shard == sharding.of(self.events.key[0]) else 0)
 
 
 def deal(events: Batch, ends: Array, sharding: Sharding) -> Dealt:
     """Deal events out."""
     n = len(events)
-    if int(events.key.max(initial=0)) == 0:  # a single key, as in streams without key columns
-        return Dealt(events, ends, [places(n), *[places(0)] * (sharding.shards - 1)])
-    which = np.empty((sharding.shards, n), np.int64)
+    if n > tuning.deal_here and _alike(events.key):
+        return Dealt(events, ends, None)
+    rows = np.empty((sharding.shards, n), np.int64)
     dealt = np.zeros(sharding.shards, np.int64)
-    _deal(events.key, which, dealt)
-    return Dealt(events, ends, [row[:m] for row, m in zip(which, dealt.tolist(), strict=True)])
+    _deal(events.key, rows, dealt)
+    which = [row[:m] for row, m in zip(rows, dealt.tolist(), strict=True)]
+    return Dealt(events, ends, which)
+
+
+@compiled
+def _alike(key):  # type: ignore[no-untyped-def]
+    found = 0
+    while found < len(key) and key[found] == key[0]:
+        found += 1
+    return found == len(key)
 
 
 @compiled

@@ -19,12 +19,24 @@ import pyarrow as pa
 from paneflow.aggregates.kernels import kernel
 from paneflow.aggregates.lowering import Lowering, column_set
 from paneflow.aggregates.operator import TIME, Array, Operator, Partials, fill
-from paneflow.compiling import compiled, pasted
 from paneflow.engines.multicore.contract import Batch
 from paneflow.engines.multicore.one_worker.folding import folded_one
 from paneflow.engines.multicore.one_worker.slice_runs import Block
 from paneflow.engines.multicore.slices.dealing import Sharding
-from paneflow.engines.multicore.stores.folding_loops import absorb_loop, combine_each_loop
+from paneflow.engines.multicore.slices.slice_loops import (
+    Asked,
+    Found,
+    add,
+    count,
+    enter,
+    find_cells,
+    runs,
+)
+from paneflow.engines.multicore.stores.folding_loops import (
+    absorb_loop,
+    absorb_runs_loop,
+    combine_each_loop,
+)
 from paneflow.engines.multicore.stores.growing import Grown
 from paneflow.engines.multicore.threads.short_loops import places
 from paneflow.engines.multicore.tracing import absorb_plainly, combine_plainly
@@ -40,25 +52,6 @@ NO_COUNTS = np.zeros(0, np.int64)
 """In place of counts: events are not counted."""
 BY_CODE = Sharding(0)
 """For keys that have their code within the shard."""
-
-
-class Asked(NamedTuple):
-    """Events whose slices are to be found: those of a shard, by their places among all."""
-
-    t: Array
-    key: Array
-    which: Array
-    bits: int
-
-
-class Found(NamedTuple):
-    """What finds the cell of a slice."""
-
-    edges: Array
-    last: Array
-    table: Array
-    key: Array
-    start: Array
 
 
 class Counting(NamedTuple):
@@ -97,6 +90,28 @@ class OpenSlices:
         """The keys and starts of slices, without the first few."""
         return self._key.values[first : self._used], self._start.values[first : self._used]
 
+    @property
+    def takes_runs(self) -> bool:
+        """Whether events of one key can be added run by run."""
+        return all(operator.fold_many is None for operator in self._lowering.operators)
+
+    def absorb_alike(self, events: Batch) -> None:
+        """Add events of one key, run by run of the same slice."""
+        n = len(events)
+        starts = np.empty(n + 1, np.int64)
+        starts = starts[: runs(events.t, self._edges, starts) + 1]
+        cells = np.empty(len(starts) - 1, np.int64)
+        first = starts[:-1]
+        self._find(events.t[first], events.key[first], places(len(first)), self._sharding, cells)
+        for columns, counts in self._counts.items():
+            some = present(events.columns, columns)
+            held = (
+                np.diff(starts) if len(some) == 0 else np.add.reduceat(some, first, dtype=np.int64)
+            )
+            add(cells, held, counts.values)
+        for operator in self._lowering.operators:
+            self._absorb_runs(operator, events, starts, cells)
+
     def absorb(self, events: Batch, which: Array, ends: Array) -> None:
         """Add some events, in order; `ends` are those of pushes."""
         if len(which) > len(self._room):
@@ -106,7 +121,7 @@ class OpenSlices:
         counting = Counting(first, present(events.columns, first))
         self._find(events.t, events.key, which, self._sharding, cells, counting)
         for columns in others:
-            _count(cells, which, present(events.columns, columns), self._counts[columns].values)
+            count(cells, which, present(events.columns, columns), self._counts[columns].values)
         for operator in self._lowering.operators:
             if operator.fold_many is None:
                 self._absorb_each(operator, events, which, cells)
@@ -119,7 +134,7 @@ class OpenSlices:
         cells = np.empty(len(block), np.int64)
         self._find(block.start, block.key, places(len(block)), BY_CODE, cells)
         for columns, n in block.counts.items():
-            _add(cells, n, self._counts[columns].values)
+            add(cells, n, self._counts[columns].values)
         for operator, parts in block.partials.items():
             self._combine_each(operator, cells, parts)
 
@@ -150,19 +165,34 @@ class OpenSlices:
 
     def _absorb_each(self, operator: Operator, events: Batch, which: Array, cells: Array) -> None:
         """Add events to their cells one by one."""
-        held = self._held(operator)
-        adding = operator.running.operator if operator.running else operator
+        inputs, held = self._inputs(operator, events), self._held(operator)
+        try:
+            kernel(_adding(operator), "absorb_all", absorb_loop)(cells, which, *inputs, *held)
+        except Exception:
+            absorb_plainly(operator, cells, which, inputs, held)
+            raise
+
+    def _absorb_runs(self, operator: Operator, events: Batch, starts: Array, cells: Array) -> None:
+        """Add runs of events to their cells."""
+        inputs, held = self._inputs(operator, events), self._held(operator)
+        try:
+            kernel(_adding(operator), "absorb_runs", absorb_runs_loop)(
+                cells, starts, *inputs, *held
+            )
+        except Exception:
+            each = np.repeat(cells, np.diff(starts))
+            absorb_plainly(operator, each, places(len(each)), inputs, held)
+            raise
+
+    def _inputs(self, operator: Operator, events: Batch) -> list[Array]:
+        """Which events count for an operator, and the values that it reads."""
         inputs = [present(events.columns, column_set(operator.columns))]
         for each in operator.inputs:
             of_time = each.column == TIME
             inputs.append(
                 events.moments if of_time else events.columns[each.column].form(each.form)
             )
-        try:
-            kernel(adding, "absorb_all", absorb_loop)(cells, which, *inputs, *held)
-        except Exception:
-            absorb_plainly(operator, cells, which, inputs, held)
-            raise
+        return inputs
 
     def _fold(self, operator: Operator, events: Batch, which: Array, cells: Array) -> None:
         """Fold the events of each cell as a whole, and combine that with what the cell holds."""
@@ -226,16 +256,16 @@ class OpenSlices:
             slices = Found(
                 self._edges, self._last, self._table, self._key.values, self._start.values
             )
-            done, self._used = _find_cells(events, slices, cells, present, counts, done, self._used)
+            done, self._used = find_cells(events, slices, cells, present, counts, done, self._used)
             if done == len(which):
                 break
             self._make_room(int(sharding.inner(key[which[done]])))
         fresh = self._used - before
         if fresh == 0:
             return
-        for columns, count in self._counts.items():
+        for columns, grown in self._counts.items():
             if columns != counted:
-                count.put(before, np.zeros(fresh, np.int64))
+                grown.put(before, np.zeros(fresh, np.int64))
         for operator, parts in self._partials.items():
             empty = operator.empty(fresh)
             for column, start, values in zip(parts, operator.start(), empty, strict=True):
@@ -249,11 +279,16 @@ class OpenSlices:
             grown.reserve(used + 1)
         if 2 * used >= len(self._table):
             self._table = np.full(2 * len(self._table), -1, np.int32)
-            _enter(self._key.values[:used], self._start.values[:used], self._table)
+            enter(self._key.values[:used], self._start.values[:used], self._table)
         if key >= len(self._last):
             grown_last = np.full(2 * (key + 1), -1)
             grown_last[: len(self._last)] = self._last
             self._last = grown_last
+
+
+def _adding(operator: Operator) -> Operator:
+    """The operator that adds events one by one."""
+    return operator.running.operator if operator.running else operator
 
 
 def present(columns: dict[str, Column], names: tuple[str, ...]) -> Array:
@@ -261,86 +296,3 @@ def present(columns: dict[str, Column], names: tuple[str, ...]) -> Array:
     valid = [columns[name].valid for name in names]
     masks = [mask for mask in valid if mask is not None]
     return np.logical_and.reduce(masks) if masks else NONE_MISSING
-
-
-@pasted
-def _home(key, start):  # type: ignore[no-untyped-def]
-    # Spreads keys and starts that lie close together, as well as those far apart.
-    x = np.uint64(start) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(key)
-    x = (x ^ (x >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
-    return np.int64(x >> np.uint64(32))
-
-
-@compiled
-def _find_cells(events, slices, cells, present, counts, done, used):  # type: ignore[no-untyped-def]
-    """Find the cells of events, and count these; ends early if there is no room for a slice.
-
-    Returns how many events have a cell now, and how many cells are used.
-    """
-    t, key, which, bits = events
-    edges, last, table, keys, start = slices
-    mask = len(table) - 1
-    begin = until = 0
-    for j in range(done, len(which)):
-        i = np.uint64(which[j])  # it cannot count from the end, which takes steps to find out
-        now = t[i]
-        if now < begin or now >= until:
-            begin = now - (now - edges[0, 0]) % edges[0, 1]
-            until = begin + edges[0, 1]
-            for e in range(1, len(edges)):
-                edge = now - (now - edges[e, 0]) % edges[e, 1]
-                begin = max(begin, edge)
-                until = min(until, edge + edges[e, 1])
-        k = key[i] >> bits
-        if k >= len(last):
-            return j, used
-        cell = last[np.uint64(k)]
-        if cell < 0 or start[np.uint64(cell)] != begin:
-            at = _home(k, begin) & mask
-            while True:
-                cell = table[at]
-                if cell < 0:
-                    if used == len(keys) or 2 * used >= len(table):
-                        return j, used
-                    cell = used
-                    table[at] = cell
-                    keys[cell] = k
-                    start[cell] = begin
-                    if len(counts):
-                        counts[cell] = 0
-                    used += 1
-                    break
-                if keys[cell] == k and start[cell] == begin:
-                    break
-                at = (at + 1) & mask
-            last[k] = cell
-        cells[j] = cell
-        if len(counts):
-            counts[np.uint64(cell)] += len(present) == 0 or present[i]
-    return len(which), used
-
-
-@compiled
-def _enter(keys, starts, table):  # type: ignore[no-untyped-def]
-    mask = len(table) - 1
-    for cell in range(len(keys)):
-        at = _home(keys[cell], starts[cell]) & mask
-        while table[at] >= 0:
-            at = (at + 1) & mask
-        table[at] = cell
-
-
-@compiled
-def _count(cells, which, present, counts):  # type: ignore[no-untyped-def]
-    if len(present) == 0:
-        for j in range(len(cells)):
-            counts[cells[j]] += 1
-    else:
-        for j in range(len(cells)):
-            counts[cells[j]] += present[which[j]]
-
-
-@compiled
-def _add(cells, n, counts):  # type: ignore[no-untyped-def]
-    for j in range(len(cells)):
-        counts[cells[j]] += n[j]

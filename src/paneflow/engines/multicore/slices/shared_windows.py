@@ -66,13 +66,18 @@ class SharedWindows(BySlices):
 
     def take_dealt(self, dealt: Dealt) -> None:
         """Let the shard's share of the next batch join slices."""
-        which = dealt.which[self._shard]
-        if len(which) == 0:
-            return
-        if self._ordered:
-            keep(self._kept, self._mine(dealt.events, which))
         before = len(self._open)
-        self._open.absorb(dealt.events, which, dealt.ends)
+        if dealt.alike and self._open.takes_runs and not self._ordered:
+            if self._sharding.of(dealt.events.key[0]) != self._shard:
+                return
+            self._open.absorb_alike(dealt.events)
+        else:
+            which = dealt.of(self._shard, self._sharding)
+            if len(which) == 0:
+                return
+            if self._ordered:
+                keep(self._kept, self._mine(dealt.events, which))
+            self._open.absorb(dealt.events, which, dealt.ends)
         self._note(*self._open.since(before))
 
     def take(self, events: Batch) -> None:

@@ -88,6 +88,8 @@ class Shares:
 
     def __init__(self, lanes: list[Lane]) -> None:
         self.lanes = lanes
+        self.alike = False
+        """Whether the events that were last dealt out have the same key, so none can be shared."""
         self._lock = threading.Lock()
         self._to_deal: deque[Task] = deque()
 
@@ -113,6 +115,7 @@ class Shares:
 
     def dealt(self, task: Task) -> None:
         """Note that a task has been dealt out, or that it never will be."""
+        self.alike = task.dealt is not None and task.dealt.alike
         with self._lock:
             for lane in self.lanes:
                 lane.now_dealt(task)

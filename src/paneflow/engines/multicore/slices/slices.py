@@ -211,7 +211,8 @@ class Slices(Farm):
         few = events is None or len(events) < tuning.deal_here
         # Short pushes take so long to read, with the interpreter lock, that threads only wait.
         short = isinstance(events, Unread) and len(events) < tuning.short_push * events.pushes
-        self._crew.lends = (few or short) and len(self._gathering) == 1 and self._is_fast()
+        here = few or short or self._shares.alike
+        self._crew.lends = here and len(self._gathering) == 1 and self._is_fast()
         self._shares.add(Task(seq, events, due, self._arrived))
         # One that sleeps is enough. If none does, any of them may be about to.
         asleep = next(([unit] for unit in units if unit.bell.asleep), units)

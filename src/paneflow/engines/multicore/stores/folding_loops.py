@@ -20,6 +20,23 @@ def absorb_loop(shape: Shape) -> str:
         """
 
 
+def absorb_runs_loop(shape: Shape) -> str:
+    """A loop that adds each run of events to its cell: the same steps, and the same bits.
+
+    What a run amounts to stays in registers.
+    """
+    return f"""
+        def absorb_runs(cells, starts, present, {shape.value_names()}, {shape.names("o")}):
+            for r in range(len(cells)):
+                c = np.uint64(cells[r])
+                p = {shape.load("o", "c")}
+                for i in range(starts[r], starts[r + 1]):
+                    if len(present) == 0 or present[i]:
+                        p = absorb(p, {shape.values("i")})
+                {shape.store("o", "c", "p")}
+        """
+
+
 def absorb_each_loop(shape: Shape) -> str:
     """A loop that adds every event to its cell, in order."""
     return f"""
