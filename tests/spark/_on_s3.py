@@ -1,9 +1,8 @@
 """A stream whose input, rows and checkpoint are on S3: a process of its own, which a test may kill.
 
-    python -m tests.spark._on_s3 ENDPOINT [connector]
+    python -m tests.spark._on_s3 ENDPOINT
 
 It answers the files of `s3a://stream/in`, one in each micro-batch, and ends when they are used up.
-With `connector` it only says whether the connector can be had.
 """
 
 from __future__ import annotations
@@ -58,8 +57,4 @@ def main(endpoint: str) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 2:
-        on_s3(sys.argv[1])
-        print("the connector is there")
-    else:
-        main(sys.argv[1])
+    main(sys.argv[1])
