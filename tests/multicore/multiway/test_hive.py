@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import threading
 from collections.abc import Iterator
@@ -90,6 +91,19 @@ def test_a_table_grows_with_its_keys() -> None:
     assert hive.next_winsets() == {(0, key): (2, 2 * key) for key in keys}
 
 
+def test_lanes_of_their_own_hold_each_key_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    keys = list(range(2 * tuning.apart_keys))
+    hive = SummingHive(W.tumbling(10), 5, slices=False)
+    for writer in range(5):
+        hive.update(writer, keys, [3] * len(keys), keys)
+    cells = [lane.fields[0] for lane in hive.hive._lanes]
+    assert [int((held > 0).sum()) for held in cells] == [len(keys) // 2] * 2 + [0] * 3
+    for writer in range(5):
+        hive.hive.passes(writer, 10)
+    assert hive.next_winsets() == {(0, key): (5, 5 * key) for key in keys}
+
+
 @pytest.mark.parametrize("memory", ["most_winsets", "most_tables", "most_slots"])
 def test_too_many_open_windows_are_refused_with_the_reason(memory: str) -> None:
     before = getattr(tuning, memory)
@@ -102,11 +116,19 @@ def test_too_many_open_windows_are_refused_with_the_reason(memory: str) -> None:
         setattr(tuning, memory, before)
 
 
+@pytest.fixture(params=["together", "apart"])
+def keys_apart(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads update all keys of a batch at once, or one share of them after the other."""
+    if request.param == "apart":
+        monkeypatch.setattr(tuning, "apart_keys", 0)
+        monkeypatch.setattr(tuning, "apart_events", 0)
+        monkeypatch.setattr(tuning, "apart_looks", 1)
+
+
+@pytest.mark.usefixtures("little_memory", "keys_apart")
 @pytest.mark.parametrize("slices", [False, True])
 @pytest.mark.parametrize("seed", range(6))
-def test_threads_lose_nothing_and_give_out_nothing_twice(
-    slices: bool, seed: int, little_memory: None
-) -> None:
+def test_threads_lose_nothing_and_give_out_nothing_twice(slices: bool, seed: int) -> None:
     window = WINDOWS[seed % len(WINDOWS)]
     writers, batches, length = 2 + seed, 200, 20
     hive = SummingHive(window, writers, slices)

@@ -128,6 +128,14 @@ class Tuning:
     most_slots: int = 2**26
     """Places in these tables, for windows of a key and writer."""
 
+    apart_keys: int = 2**12
+    """Codes of keys from which on threads update different shares of the keys: their windows do not
+    fit into the cache."""
+    apart_events: int = 2**9
+    """Events of a share up to which a batch is not taken apart."""
+    apart_looks: int = 100
+    """Looks at the lane of a share that another thread is in, before any lane is taken."""
+
     # Worker models (workers/).
 
     messages_ahead: int = 4

@@ -9,6 +9,7 @@ makes windows of them.
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from paneflow.engines.multicore.multiway.hive_loops import (
     Retired,
     arrange,
     final_slots,
+    free_among,
     free_lane,
     pass_on,
     place,
@@ -144,6 +146,8 @@ class Hive:
     ) -> None:
         """Windows of range, slide and offset `span`; without it, slices between the edges."""
         self._any_lane = all(op.exact for op in folded.operators)
+        self._apart = min(writers, os.cpu_count() or 1)
+        """Shares of the keys that are updated apart from each other, if keys are many."""
         self._folded = folded
         self._bounds = Bounds(
             np.array(edges, np.int64).reshape(-1, 2), *(span or (0, 0, 0)), -AFTER_ALL
@@ -175,12 +179,50 @@ class Hive:
         are the writer's own that leave the remainder share[0] when divided by share[1]. Winsets
         that begin before `least` are closed to the events.
         """
+        if self._is_apart(key) and share == (0, 1):
+            return self._update_apart(Events(key, t, present, *share), inputs, least)
         lane = free_lane(self._memory) if self._any_lane else writer
         try:
             return self._update(lane, Events(key, t, present, *share), inputs, least)
         finally:
             if self._any_lane:
                 release_lane(self._memory, lane)
+
+    def _is_apart(self, key: Array) -> bool:
+        """Whether shares of the keys are updated in lanes of their own."""
+        return (
+            self._any_lane
+            and self._apart > 1
+            and len(key) > self._apart * tuning.apart_events
+            and int(key.max()) >= tuning.apart_keys
+        )
+
+    def _update_apart(self, events: Events, inputs: Sequence[tuple[Array, ...]], least: int) -> int:
+        """Add events share by share of the keys, each in a lane of its own if that is free soon.
+
+        Many windows do not fit into the cache. If every lane had its own cells of all of them,
+        there would be twice as many with two threads.
+        """
+        of = events.key % self._apart
+        left = list(range(self._apart))
+        updated = 0
+        while left:
+            lane = free_among(self._memory, np.array(left), tuning.apart_looks)
+            share = left[0] if lane < 0 else lane
+            left.remove(share)
+            lane = free_lane(self._memory) if lane < 0 else lane
+            try:
+                which = np.flatnonzero(of == share)
+                some = events._replace(
+                    key=events.key[which],
+                    t=events.t[which],
+                    present=events.present[:, which] if events.present.shape[1] else events.present,
+                )
+                parts = [tuple(v[which] if len(v) else v for v in values) for values in inputs]
+                updated += self._update(lane, some, parts, least)
+            finally:
+                release_lane(self._memory, lane)
+        return updated
 
     def _update(
         self, lane: int, events: Events, inputs: Sequence[tuple[Array, ...]], least: int

@@ -26,7 +26,10 @@ from paneflow.engines.multicore.multiway.winset_list import (
     reclaim,
     winset,
 )
-from paneflow.merging.machine.atomics import exchange, observe, publish
+from paneflow.merging.machine.atomics import breathe, exchange, observe, publish
+
+LOOK = 20
+"""Microseconds between looks at lanes that other threads are in."""
 
 
 class Bounds(NamedTuple):
@@ -205,6 +208,18 @@ def free_lane(memory):  # type: ignore[no-untyped-def]
         for at in range(0, len(memory.taken), LINE):
             if observe(memory.taken, at) == 0 and exchange(memory.taken, at, 0, 1):
                 return at // LINE
+
+
+@compiled
+def free_among(memory, lanes, looks):  # type: ignore[no-untyped-def]
+    """Take one of some lanes, as soon as no thread is in it; -1 if it was none at so many looks."""
+    for _ in range(looks):
+        for lane in lanes:
+            at = lane * LINE
+            if observe(memory.taken, at) == 0 and exchange(memory.taken, at, 0, 1):
+                return lane
+        breathe(LOOK)
+    return np.int64(-1)
 
 
 @compiled
