@@ -22,10 +22,10 @@ from paneflow.slicing.layout import (
     counted_columns,
     runs_columns,
     sequence_columns,
-    slicings,
     stored_operators,
 )
 from paneflow.slicing.slices import LAST, ROWS, SLICING, START, Slices
+from paneflow.slicing.slicings import slicings
 
 if TYPE_CHECKING:
     from paneflow.query import Query
@@ -79,7 +79,7 @@ def _typed(table: pa.Table, layout: pa.Schema) -> pa.Table:
 
 
 def _check_labels(query: Query, table: pa.Table) -> None:
-    known = pa.array(list(slicings(query.windows)))
+    known = pa.array(list(slicings(query)))
     unknown = pc.unique(table.column(SLICING).filter(pc.invert(pc.is_in(table[SLICING], known))))
     _require(len(unknown) == 0, f"{unknown.to_pylist()!r} in {SLICING!r} name no slices of a query")
 

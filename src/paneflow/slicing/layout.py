@@ -18,8 +18,8 @@ from paneflow.aggregates.operator import Operator
 from paneflow.aggregates.sequences import Applied
 from paneflow.aggregates.values import kind_of
 from paneflow.errors import UnsupportedError
-from paneflow.slicing.slices import FORMS, TIME_SLICES
-from paneflow.windows import Session, Sliding, Window
+from paneflow.slicing.slices import FORMS
+from paneflow.windows import Session, Sliding
 
 if TYPE_CHECKING:
     from paneflow.query import Query
@@ -64,15 +64,6 @@ def not_sliceable(query: Query, source: pa.Schema) -> str | None:
     except UnsupportedError as reason:
         return str(reason)
     return None
-
-
-def slicings(windows: dict[str, Window]) -> dict[str, dict[str, Window]]:
-    """Windows that share slices: all time windows; each session for itself."""
-    groups: dict[str, dict[str, Window]] = {}
-    for label, window in windows.items():
-        slicing = TIME_SLICES if isinstance(window, Sliding) else str(window)
-        groups.setdefault(slicing, {})[label] = window
-    return groups
 
 
 def identity_of(query: Query) -> dict[str, Any]:

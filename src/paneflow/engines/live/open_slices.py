@@ -20,8 +20,8 @@ from paneflow.engines.live.closed import IN_NO_WINDOW, ended_sessions, last_ends
 from paneflow.engines.table import finish
 from paneflow.slicing.bounds.ranges import Ends
 from paneflow.slicing.keys import encode_keys
-from paneflow.slicing.layout import slicings
 from paneflow.slicing.slices import LAST, ROWS, SLICING, START, TIME_SLICES, Slices
+from paneflow.slicing.slicings import slicings
 from paneflow.slicing.times import read_times
 from paneflow.windows import Session, Sliding
 
@@ -102,7 +102,7 @@ class Live:
             return self._query.result_schema(self._own.source).empty_table()
         rows = self._unnumbered(self._rows(kept, (watermark, None)))
         changed = np.zeros(rows.num_rows, np.bool_)
-        for slicing, windows in slicings(self._query.windows).items():
+        for slicing, windows in slicings(self._query).items():
             of_rows = np.logical_or.reduce([_equal(rows, "window", label) for label in windows])
             cut = fresh.filter(pa.array(_equal(fresh, SLICING, slicing)))
             within = slicing != TIME_SLICES  # the last event may stand at a session's end

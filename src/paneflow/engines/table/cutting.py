@@ -6,7 +6,7 @@ edges are fixed times, and sessions, which join when slices of two parts touch.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -28,12 +28,12 @@ from paneflow.slicing.layout import (
     identity_of,
     runs_columns,
     sequence_columns,
-    slicings,
     stored_operators,
 )
 from paneflow.slicing.slices import LAST, ROWS, SLICING, START, Slices
+from paneflow.slicing.slicings import edges, slicings
 from paneflow.slicing.times import TimeType, time_type
-from paneflow.windows import Session, Sliding, Window
+from paneflow.windows import Session, Window
 
 if TYPE_CHECKING:
     from paneflow.query import Query
@@ -58,9 +58,9 @@ def pieces(query: Query, table: pa.Table) -> pa.Table:
     events = read_events(table, query.key, query.time)
     arranged = Arranged(events, columns)
     blocks = []
-    for slicing, windows in slicings(query.windows).items():
+    for slicing, windows in slicings(query).items():
         (part,) = events.parts(1)
-        begins, starts = _begins(windows, part, arranged)
+        begins, starts = _begins(query, windows, part, arranged)
         store = EventStore(part, arranged)
         store.cut_at(begins)
         blocks.append(written(query, slicing, events.keys, store, begins, starts, kinds, moment))
@@ -72,15 +72,16 @@ def layout_of(query: Query, source: pa.Schema) -> pa.Schema:
     return cut(query, source.empty_table()).table.schema
 
 
-def _begins(windows: dict[str, Window], part: Part, arranged: Arranged) -> tuple[Array, Array]:
+def _begins(
+    query: Query, windows: Mapping[str, Window], part: Part, arranged: Arranged
+) -> tuple[Array, Array]:
     """Where slices begin among the events, and the time that stands for each."""
     (first, *_) = windows.values()
     if isinstance(first, Session):
         begins = find_ranges([first], part, arranged).ranges.lo
         return begins, part.t[begins]
     t = part.t
-    progressions = {edge for w in windows.values() if isinstance(w, Sliding) for edge in w.edges}
-    starts = _starts(t, progressions)
+    starts = _starts(t, *edges(query))
     fresh = np.ones(len(t), np.bool_)
     fresh[1:] = starts[1:] != starts[:-1]
     fresh[part.offsets[:-1][part.offsets[:-1] < len(t)]] = True
@@ -88,12 +89,11 @@ def _begins(windows: dict[str, Window], part: Part, arranged: Arranged) -> tuple
     return begins, starts[begins]
 
 
-def _starts(t: Array, progressions: set[tuple[int, int]]) -> Array:
+def _starts(t: Array, phases: Array, steps: Array) -> Array:
     """The last edge of any progression, for each time."""
     if len(t) == 0:
         return t
     low, high = int(t.min()), int(t.max())
-    phases, steps = np.array(sorted(progressions), np.int64).T
     # The first edge of each progression is its last by `low`.
     first = low - (low - phases) % steps
     counts = (high - first) // steps + 1
@@ -101,14 +101,14 @@ def _starts(t: Array, progressions: set[tuple[int, int]]) -> Array:
         # Few edges: listing them all is quicker than asking each progression for each event.
         before = np.cumsum(counts) - counts
         number = np.arange(int(counts.sum())) - np.repeat(before, counts)
-        edges = np.unique(np.repeat(first, counts) + number * np.repeat(steps, counts))
-        at_low, at_high = np.searchsorted(edges, (low, high), side="right")
+        listed = np.unique(np.repeat(first, counts) + number * np.repeat(steps, counts))
+        at_low, at_high = np.searchsorted(listed, (low, high), side="right")
         if at_low == at_high:
-            return np.full(len(t), edges[at_low - 1])
-        found: Array = edges[np.searchsorted(edges, t, side="right") - 1]
+            return np.full(len(t), listed[at_low - 1])
+        found: Array = listed[np.searchsorted(listed, t, side="right") - 1]
         return found
     starts = np.full(len(t), np.iinfo(np.int64).min)
-    for phase, step in progressions:
+    for phase, step in zip(phases.tolist(), steps.tolist(), strict=True):
         np.maximum(starts, t - (t - phase) % step, out=starts)
     return starts
 

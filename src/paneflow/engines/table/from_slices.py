@@ -23,11 +23,11 @@ from paneflow.slicing.layout import (
     counted_columns,
     runs_columns,
     sequence_columns,
-    slicings,
     stored_operators,
 )
 from paneflow.slicing.ordering import is_sorted, stable_order
 from paneflow.slicing.slices import LAST, ROWS, SLICING, START, TIME_SLICES, Slices
+from paneflow.slicing.slicings import slicings
 from paneflow.slicing.times import EARLIEST_EDGE, read_times
 from paneflow.windows import Window
 
@@ -47,7 +47,7 @@ def read_slices(
     last, _ = read_times(table, LAST)
     labels = table.column(SLICING)
     work: list[tuple[SliceStore, Mapping[str, Window]]] = []
-    for slicing, windows in slicings(query.windows).items():
+    for slicing, windows in slicings(query).items():
         rows = np.flatnonzero(pc.equal(labels, slicing).to_numpy())
         events = order_events(codes[rows], keys, start[rows], last[rows])
         mine = events.arrange(rows)
