@@ -433,7 +433,7 @@ AGGREGATES = _breaks(
     ),
     (
         "running deviation: the origin stays where it was",
-        "running_deviation.py",
+        "_numerics/running_deviation.py",
         "if n & (n - 1) == 0:",
         "if n < 0:",
         "tests/aggregates/test_running_deviation.py",
@@ -569,8 +569,8 @@ TABLE = _breaks(
     (
         "cutting: an event at an edge is in the slice before",
         "cutting.py",
-        'np.searchsorted(edges, t, side="right") - 1',
-        'np.maximum(np.searchsorted(edges, t, side="left") - 1, 0)',
+        'np.searchsorted(listed, t, side="right") - 1',
+        'np.maximum(np.searchsorted(listed, t, side="left") - 1, 0)',
         "tests/properties/test_slices.py",
     ),
     (
