@@ -43,7 +43,11 @@ class Lease:
         return self._put(number, data)
 
     def commit(self, data: bytes) -> None:
-        """Write the next commit, and remove the one before."""
+        """Write the next commit, and remove the one before.
+
+        A run that has lost the lease cannot tell whether this commit still counted: the run after
+        it may have gone on from it before this one looked.
+        """
         if not self._put(self._own + 1, data):
             raise lost(self._storage)
 
@@ -59,7 +63,10 @@ class Lease:
         except FileNotFoundError:
             return False  # the commit that was in the way is gone, so there is a newer one
         names = self._storage.names()
-        if _greatest(names) != number:
+        greatest = _greatest(names)
+        if greatest != number:
+            if greatest is not None and greatest > number:
+                self._storage.remove(name_of(number))  # whoever wrote the newer one has read it
             return False
         self._own = number
         for name in names:
