@@ -647,8 +647,8 @@ SPARK = _breaks(
     (
         "spark: a run commits though a newer one has begun and cleaned up",
         "sinks/lease.py",
-        "        if _greatest(names) != number:\n",
-        "        if _greatest(names) is None:\n",
+        "        if greatest != number:\n",
+        "        if greatest is None:\n",
         "tests/spark/test_lease.py",
     ),
     (
