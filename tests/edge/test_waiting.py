@@ -1,4 +1,4 @@
-"""Rows that wait at a node."""
+"""Rows that wait at a node leave in an order that does not depend on which node was faster."""
 
 from __future__ import annotations
 
@@ -6,26 +6,18 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from paneflow.engines.edge.parts.waiting import Waiting, split
+from paneflow.engines.edge.parts.waiting import FROM, Waiting
 
-TABLES = [pa.table({"x": [1, 2, 3]}), pa.table({"x": [4, 5]}), pa.table({"x": [6]})]
-
-
-@pytest.mark.parametrize("chosen", ["111111", "000000", "000111", "110000", "101010", "001111"])
-def test_chosen_rows_stay_and_the_others_go(chosen: str) -> None:
-    wanted = np.array([c == "1" for c in chosen])
-    kept, gone = split(pa.concat_tables(TABLES), wanted)
-    assert kept["x"].to_pylist() == [k + 1 for k in range(6) if wanted[k]]
-    assert gone["x"].to_pylist() == [k + 1 for k in range(6) if not wanted[k]]
-    waiting = Waiting(TABLES[0].schema)
-    for table in TABLES:
-        waiting.add("hall", table)
-    assert waiting.keep(wanted)["x"].to_pylist() == gone["x"].to_pylist()
-    assert waiting.all()["x"].to_pylist() == kept["x"].to_pylist()
+SCHEMA = pa.schema([("start", pa.int64())])
 
 
-def test_what_came_together_is_not_copied() -> None:
-    kept, gone = split(pa.concat_tables(TABLES), np.array([False] * 3 + [True] * 3))
-    came = [table["x"].chunk(0).buffers()[1].address for table in TABLES]
-    assert [chunk.buffers()[1].address for chunk in gone["x"].chunks] == came[:1]
-    assert [chunk.buffers()[1].address for chunk in kept["x"].chunks] == came[1:]
+@pytest.mark.parametrize("kept", [(), (7,)], ids=["all leave", "some stay"])
+def test_rows_leave_by_the_names_of_their_nodes_and_stay_in_order(kept: tuple[int, ...]) -> None:
+    waiting = Waiting(SCHEMA)
+    for node, starts in (("b", [1, 7, 2]), ("a", [9, 3]), ("b", [0])):
+        waiting.add(node, pa.table({"start": starts}, SCHEMA))
+    left = waiting.keep(np.isin(waiting.all().column("start").to_numpy(), kept))
+    gone = [(node, start) for node, start in zip(*left.select([FROM, "start"]), strict=True)]
+    wanted = [("a", 9), ("a", 3), ("b", 1), ("b", 7), ("b", 2), ("b", 0)]
+    assert [(n.as_py(), s.as_py()) for n, s in gone] == [w for w in wanted if w[1] not in kept]
+    assert waiting.all().column("start").to_pylist() == list(kept)

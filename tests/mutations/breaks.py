@@ -1125,7 +1125,7 @@ EDGE = _breaks(
         "parts/waiting.py",
         "if distinct.num_rows < 2:",
         "if distinct.num_rows:",
-        "tests/edge/test_trees.py",
+        "tests/edge/test_waiting.py",
     ),
     (
         "parts: a session that is open elsewhere is not waited for",

@@ -201,6 +201,13 @@ def test_a_commit_under_the_number_of_another(tmp_path: Path) -> None:
     assert "commit-000000000099.json holds no state" in refusal(tmp_path, QUERIES["slices"])
 
 
+def test_a_commit_in_which_a_number_was_changed(tmp_path: Path) -> None:
+    written(tmp_path, QUERIES["slices"])
+    commit = committed(tmp_path)
+    commit.write_text(json.dumps(json.loads(commit.read_text()) | {"late": 4}))
+    assert "is not as it was written" in refusal(tmp_path, QUERIES["slices"])
+
+
 def test_files_of_another_checkpoint(tmp_path: Path) -> None:
     query = QUERIES["slices"]
     written(tmp_path / "one", query)

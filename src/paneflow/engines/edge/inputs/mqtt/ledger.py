@@ -35,6 +35,8 @@ class Ledger:
     >>> ledger.add(identifier=1, digest=77, source="plug", position=1)
     >>> ledger.look(identifier=1, digest=77)
     <Known.PENDING: 'seen, not in the log yet'>
+    >>> ledger.settle({"plug": 0})
+    []
     >>> ledger.settle({"plug": 1})
     [1]
     >>> ledger.look(identifier=1, digest=77)
