@@ -22,6 +22,7 @@ from paneflow.engines.edge.config import (
     ZmqInputConfig,
 )
 from paneflow.engines.edge.inputs.sensor import SensorTimeout
+from paneflow.engines.edge.journal import Journal, JournalError
 from paneflow.engines.edge.network.sockets import AddressError
 from paneflow.engines.edge.nodes.root import in_order
 from paneflow.engines.edge.outputs.slices import read_slices
@@ -113,6 +114,43 @@ def test_a_function_that_fails_stops_the_root_and_its_error_is_raised(tmp_path: 
         # A new root takes the rows from the log.
         tree.root()
         wait_until(lambda: 90 in tree.ends())
+
+
+def test_a_node_keeps_what_the_log_above_does_not_hold(
+    tree: Threads, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[pa.Table] = []
+    root = Node(
+        tree.config("root", "root", listen=HERE),
+        on_rows=lambda rows, number: seen.append(rows),
+        pace=QUICK,
+    )
+    root.start()
+    sensor = tree.sensor(tree.child("a", root))
+    sensor.push(events(0, 0, 100))
+    wait_until(lambda: seen)
+    arrived: list[bytes] = []
+    append, commit = Journal.append, Journal.commit
+
+    def notes(journal: Journal, *records: bytes) -> None:
+        append(journal, *records)
+        arrived.extend(records if journal.folder == root.config.log else ())
+
+    def fails(journal: Journal) -> None:
+        if journal.folder == root.config.log and arrived:
+            raise JournalError("the disk is full")
+        commit(journal)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Journal, "append", notes)
+        patched.setattr(Journal, "commit", fails)
+        sensor.push(events(0, 100, 200))
+        with pytest.raises(JournalError):
+            root.join()
+    tree.root(listen=root.address)
+    sensor.push(events(0, 200, 300))
+    wait_until(lambda: 290 in tree.ends())
+    assert set(range(110, 300, 10)) <= tree.ends()
 
 
 def test_a_child_stops_reading_when_its_parent_does_not_answer(tree: Threads) -> None:
