@@ -166,6 +166,8 @@ class SourceFront(AddingFront):
 
     def _come_back(self, source: int) -> None:
         super()._come_back(source)
+        # What the watermark has passed meanwhile is final; the source may hold it back from now on.
+        self._gather()
         with self.locks[source]:
             floor = self._merger.join(source)
             if floor is not None:
@@ -199,9 +201,13 @@ class SourceFront(AddingFront):
                 of = source if self._single else np.full(len(which), arrival.source)
                 self._held.add(added.batch.take(pa.array(which)), added.t[which], of)
 
-    def _final(self, arrived: float) -> Batch | None:
+    def _gather(self) -> None:
+        """Take what the merger returns."""
         while len((found := self._merger.ready(0)).times):
             self._ready.append(self._gathered(found))
+
+    def _final(self, arrived: float) -> Batch | None:
+        self._gather()
         until = self.watermark + self._single
         final, waiting = [], []
         for merged in self._ready:
