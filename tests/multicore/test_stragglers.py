@@ -129,6 +129,13 @@ def test_silent_sources_hold_nothing_back(strategy: str, seeds: range) -> None:
         draw_and_check(f"silent {seed}", strategy, idle=4)
 
 
+@pytest.mark.parametrize("seed", [173, 273])
+def test_stragglers_of_one_time_stay_in_order_whichever_threads_are_busy(seed: int) -> None:
+    """Streams of a single source whose stragglers tie: `first` and `last` tell their order."""
+    for _ in range(5):
+        draw_and_check(f"silent {seed}", "tuple_gate_parallel", idle=4)
+
+
 @pytest.mark.exhaustive
 def test_thousands_of_streams_with_stragglers() -> None:
     for seed in range(MANY):

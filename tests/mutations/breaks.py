@@ -1235,6 +1235,24 @@ EDGE = _breaks(
     ),
 )
 
+MULTIWAY = _breaks(
+    "engines/multicore/multiway/",
+    (
+        "multiway: a source that comes back holds back what is final",
+        "source_front.py",
+        "may hold it back from now on.\n        self._gather()\n",
+        "may hold it back from now on.\n",
+        "tests/multicore/multiway/test_sources_that_come_back.py",
+    ),
+    (
+        "multiway: events that have to stay in order go into any lane",
+        "hive.py",
+        "not folded.in_order and all(",
+        "all(",
+        "tests/multicore/test_stragglers.py -k one_time",
+    ),
+)
+
 BREAKS = [
     *WINDOWS,
     *AGGREGATES,
@@ -1248,6 +1266,7 @@ BREAKS = [
     *LIVE,
     *SPARK,
     *EDGE,
+    *MULTIWAY,
     *INTAKE,
     *PUMP,
     *THREADS,

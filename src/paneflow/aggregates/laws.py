@@ -42,6 +42,11 @@ class Laws:
     order_sensitive: bool = False
     growing: bool = False
 
+    @property
+    def in_order(self) -> bool:
+        """Whether events have to be combined in order."""
+        return self.order_sensitive or not self.commutative
+
     def __str__(self) -> str:
         held = [name for name, value in vars(self).items() if value]
         return ", ".join(["associative", *held]).replace("_", "-")

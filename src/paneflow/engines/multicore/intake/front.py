@@ -120,7 +120,8 @@ class Front:
         }
         self.keys = KeyCodes(query.key, schema)
         self._stragglers = Stragglers(query, self._single)
-        told_apart = not self._single and self._stragglers.possible and _depends_on_order(query)
+        in_order = any(a.laws.in_order for a in query.aggregates.values())
+        told_apart = not self._single and self._stragglers.possible and in_order
         self._shift = (sources - 1).bit_length() if told_apart else None
         """How many bits the source takes in a number that holds time and source."""
         self._behind: list[Behind] = []
@@ -347,12 +348,6 @@ class Front:
             )
         order: Array = (run.t << self._shift) + run.source
         return order
-
-
-def _depends_on_order(query: Query) -> bool:
-    """Whether some result depends on the order of events."""
-    laws = [aggregate.laws for aggregate in query.aggregates.values()]
-    return any(each.order_sensitive or not each.commutative for each in laws)
 
 
 def joined(arrivals: list[Arrival]) -> pa.RecordBatch:

@@ -50,6 +50,7 @@ class Folded(Protocol):
 
     operators: tuple[Operator, ...]
     counted: tuple[tuple[str, ...], ...]
+    in_order: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +146,7 @@ class Hive:
         span: tuple[int, int, int] | None = None,
     ) -> None:
         """Windows of range, slide and offset `span`; without it, slices between the edges."""
-        self._any_lane = all(op.exact for op in folded.operators)
+        self._any_lane = not folded.in_order and all(op.exact for op in folded.operators)
         self._apart = min(writers, os.cpu_count() or 1)
         """Shares of the keys that are updated apart from each other, if keys are many."""
         self._folded = folded

@@ -68,6 +68,8 @@ class Question:
         ]
         self.operators: tuple[Operator, ...] = tuple(self._lowering.operators)
         self.counted: tuple[tuple[str, ...], ...] = tuple(filter(None, self._lowering.counted))
+        self.in_order = any(a.laws.in_order for a in query.aggregates.values())
+        """Whether events of a key have to be folded in order."""
 
     @functools.cached_property
     def by_count(self) -> bool:
