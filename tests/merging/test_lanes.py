@@ -39,10 +39,7 @@ def _partials(operator: Operator, n: int) -> Partials:
     return tuple(random.integers(0, 1009, n).astype(c.dtype) for c in operator.components)
 
 
-@pytest.mark.parametrize(
-    "operator",
-    [pytest.param(PEAK, id="peak"), pytest.param(AFFINE, id="affine", marks=pytest.mark.long)],
-)
+@pytest.mark.parametrize("operator", [PEAK, AFFINE], ids=lambda operator: operator.name)
 @pytest.mark.parametrize(
     "lanes",
     [n if n == 60 else pytest.param(n, marks=pytest.mark.long) for n in in_lanes.RADICES],
